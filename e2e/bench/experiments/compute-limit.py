@@ -51,16 +51,18 @@ class Limits:
 
     def measure_alone(self):
         for workload in self.workloads:
-            self.steps[workload], self.rates[workload] = loops.step_time(self.limited, workload, ALONE, self.clock)
-            text = f"{self.rates[workload]:.1f} it/s; a step takes {self.steps[workload]}"
-            self.bench.report.add(f"{workload}, no limit", f"{self.rates[workload] * self.steps[workload].busy[0] / 10:.1f} % used, as if at the full clock", baselines=text)
+            step = self.steps[workload] = self.limited.step_time(workload)
+            progress, begin, end = loops.together([(self.limited, workload)], ALONE)
+            rate = self.rates[workload] = progress[0].rate(begin, end)
+            text = f"{rate:.1f} it/s, {rate * step.ms / 10:.1f} % as if at the full clock; a step takes {step}; {shown([self.clock.mean(begin, end)])}"
+            self.bench.report.add(f"{workload}, no limit", f"{rate * step.at(progress[0].piece_ms(begin, end)) / 10:.1f} % used", baselines=text)
 
     def run(self, workload, percent):
         progress, begin, _ = loops.together([(self.limited, workload)], SETTLE + SECONDS + 0.1)
         begin += SETTLE
         rates, clocks = progress[0].windows(begin, SECONDS), self.clock.windows(begin, SECONDS)
-        used = [rate * self.steps[workload].at(mhz) / 10 for rate, mhz in zip(rates, clocks)]
-        full = [rate * self.steps[workload].busy[0] / 10 for rate in rates]
+        used = loops.used(progress[0], self.steps[workload], begin, SECONDS)
+        full = [rate * self.steps[workload].ms / 10 for rate in rates]
         by_rate = 100 * sum(rates) / len(rates) / self.rates[workload]
         text = f"seconds: {seconds_of(used)} %; at the full clock {seconds_of(full)} %; {shown(clocks)}; {by_rate:.1f} % of the rate without"
         off = max(abs(each - percent) for each in used)

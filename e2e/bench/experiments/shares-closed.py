@@ -52,10 +52,10 @@ class Shares:
         """Each client and workload: libweir learns how long its kernels take."""
         for loop in self.loops:
             for workload in self.workloads:
-                step, rate = loops.step_time(loop, workload, ALONE, self.clock)
-                if rate > self.rates.get(workload, 0):
-                    self.steps[workload], self.rates[workload] = step, rate
+                rate = loops.rate_alone(loop, workload, ALONE)
+                self.rates[workload] = max(rate, self.rates.get(workload, 0))
         for workload in self.workloads:
+            self.steps[workload] = self.loops[0].step_time(workload)
             text = f"a step takes {self.steps[workload]}"
             self.bench.report.add(f"{workload} alone", f"{self.rates[workload]:.1f} it/s", baselines=text)
 
@@ -74,8 +74,7 @@ class Shares:
 
     def used(self, progress, names, begin, end):
         """The part of the time that the GPU worked for them."""
-        mhz = self.clock.mean(begin, end)
-        return sum(p.rate(begin, end) * self.steps[w].at(mhz) for p, w in zip(progress, names)) / 1e3
+        return sum(p.rate(begin, end) * self.steps[w].at(p.piece_ms(begin, end)) for p, w in zip(progress, names)) / 1e3
 
     def set_weights(self, weights):
         self.node.change_tenants({name: {"share": UNIT * weight} for name, weight in zip(NAMES, (*weights, 1))})
@@ -101,7 +100,7 @@ class Shares:
         counted = begin + SETTLE
         clocks = self.clock.windows(counted, SECONDS)
         rates = list(zip(*(p.windows(counted, SECONDS) for p in progress)))
-        seconds = [shares(rate * self.steps[w].at(mhz) for rate, w in zip(row, names)) for row, mhz in zip(rates, clocks)]
+        seconds = [shares(row) for row in zip(*(loops.used(p, self.steps[w], counted, SECONDS) for p, w in zip(progress, names)))]
         by_rate = [shares(rate / self.rates[w] for rate, w in zip(row, names)) for row in rates]
         first = shares(self.parts(progress, names, begin, begin + 1))
         text = f"{'; '.join(colons(row) for row in seconds)}; by rates {'; '.join(colons(row) for row in by_rate)}; {shown(clocks)}"

@@ -1,8 +1,5 @@
-"""The GPU's SM clock while an experiment runs, and what it does to the times of a workload.
-
-A client that keeps the GPU full may reach the board's power limit, which lowers the clock for all clients. Its steps then
-take longer, so steps per second understate the GPU time that it got. Steps times the time of a step at the clock of the
-same second is that GPU time."""
+"""The GPU's SM clock while an experiment runs. A client that keeps the GPU full may reach the board's power limit, which
+lowers the clock for all clients."""
 
 import ctypes
 import glob
@@ -13,7 +10,6 @@ import time
 SM = 1  # NVML_CLOCK_SM
 EVERY = 0.02  # seconds
 LIBRARIES = ("libnvidia-ml.so.1", *sorted(glob.glob("/usr/local/nvidia/lib*/libnvidia-ml.so.1")))
-SAME = 0.02  # clocks closer than this cannot tell how a workload depends on the clock
 
 
 def open_nvml():
@@ -72,27 +68,6 @@ class Clock:
 
     def windows(self, begin, n, seconds=1.0):
         return [self.mean(begin + i * seconds, begin + (i + 1) * seconds) for i in range(n)]
-
-
-class StepTime:
-    """The GPU time of a workload's step by the clock: measured in short bursts at the full clock, and alone without a pause,
-    where the clock is lower. Between the two it follows the length of a cycle. If both clocks are the same, the step is
-    taken to follow the clock. @busy, @alone: (ms, MHz); 0 MHz: not known."""
-
-    def __init__(self, busy, alone):
-        self.busy, self.alone = busy, alone
-
-    def at(self, mhz):
-        (busy_ms, busy_mhz), (alone_ms, alone_mhz) = self.busy, self.alone
-        if not (mhz and busy_mhz and alone_mhz):
-            return busy_ms
-        if abs(busy_mhz / alone_mhz - 1) < SAME:
-            return busy_ms * busy_mhz / mhz
-        part = (1 / mhz - 1 / busy_mhz) / (1 / alone_mhz - 1 / busy_mhz)
-        return busy_ms + part * (alone_ms - busy_ms)
-
-    def __str__(self):
-        return "; ".join(f"{ms:.3f} ms at {mhz:.0f} MHz" for ms, mhz in (self.busy, self.alone))
 
 
 def shown(clocks):

@@ -6,17 +6,20 @@ import subprocess
 import threading
 import time
 
-from clock import StepTime
 from node import Failure
+from servers import quantile
 
 POLL = 0.02  # seconds, on the simulated GPU
+# A piece was interrupted if it took longer than NEAR times that quantile of all pieces.
+UNINTERRUPTED, NEAR = 0.1, 1.25
 
 
 class Progress:
-    """Steps that were done at each time of a run."""
+    """Steps that were done at each time of a run. @pieces: (time, ms) of pieces of steps (programs/low.py)."""
 
-    def __init__(self, points):
+    def __init__(self, points, pieces=()):
         self.times, self.steps = zip(*points)
+        self.pieces = pieces
 
     def at(self, when):
         i = bisect.bisect_right(self.times, when)
@@ -33,6 +36,36 @@ class Progress:
 
     def rate(self, begin, end):
         return (self.at(end) - self.at(begin)) / (end - begin)
+
+    def piece_ms(self, begin, end):
+        """Of a piece that nobody interrupted; 0: not known."""
+        return uninterrupted([ms for at, ms in self.pieces if begin <= at <= end])
+
+    def piece_windows(self, begin, n, seconds=1.0):
+        return [self.piece_ms(begin + i * seconds, begin + (i + 1) * seconds) for i in range(n)]
+
+
+def uninterrupted(times):
+    """The mean time of pieces that no other client interrupted; 0: there are no pieces."""
+    limit = NEAR * quantile(times, UNINTERRUPTED) if times else 0
+    near = [ms for ms in times if ms <= limit]
+    return sum(near) / len(near) if near else 0
+
+
+class StepTime:
+    """The GPU time of a workload's step. A client at the board's power limit lowers the clock for all, and steps then take
+    longer, so steps a second understate the GPU time that a client got. A step takes as much longer as a piece of it.
+    @ms: of a step in a short burst, at the full clock; @piece: of a piece of it then; 0: not known."""
+
+    def __init__(self, ms, piece):
+        self.ms, self.piece = ms, piece
+
+    def at(self, piece):
+        """ms when a piece takes @piece ms."""
+        return self.ms * piece / self.piece if piece and self.piece else self.ms
+
+    def __str__(self):
+        return f"{self.ms:.3f} ms, a piece of it {self.piece:.3f} ms"
 
 
 class TorchLoop:
@@ -53,12 +86,13 @@ class TorchLoop:
         n, windows = result["steps"], result["windows"]
         if not windows:
             raise Failure(f"{self.client.name}: no {self.workload} in its time")
-        return Progress([(windows[0][0], 0)] + [(end, n * (i + 1)) for i, (_, end) in enumerate(windows)])
+        pieces = [(end, ms) for (_, end), some in zip(windows, result["pieces"]) for ms in some]
+        return Progress([(windows[0][0], 0)] + [(end, n * (i + 1)) for i, (_, end) in enumerate(windows)], pieces)
 
-    def busy_ms(self, workload):
-        """GPU time of a step."""
+    def step_time(self, workload):
         self.client.tell(workload, "busy")
-        return self.client.answer(60)[workload]
+        result = self.client.answer(60)[workload]
+        return StepTime(result["ms"], uninterrupted(result["pieces"]))
 
     def leave(self):
         self.client.leave()
@@ -94,10 +128,10 @@ class FillerLoop:
             raise Failure(f"{self.client.name}: the agent does not say what it did")
         return Progress(self.points)
 
-    def busy_ms(self, workload):
+    def step_time(self, workload):
         self.begin(workload, 0.5)
         progress = self.end()
-        return 1e3 / max(1e-3, progress.rate(progress.times[0], progress.times[-1]))
+        return StepTime(1e3 / max(1e-3, progress.rate(progress.times[0], progress.times[-1])), 0)
 
     def leave(self):
         self.client.stop()
@@ -164,10 +198,11 @@ def together(runs, seconds):
     return progress, max(begin, *(p.times[0] for p in progress)), min(begin + seconds, *(p.times[-1] for p in progress))
 
 
-def step_time(loop, workload, seconds, clock):
-    """(StepTime of a workload, its steps a second alone)."""
-    begin = time.monotonic()
-    busy = loop.busy_ms(workload), clock.mean(begin, time.monotonic())
+def used(progress, step, begin, n):
+    """The per cent of each second's time that a client got on the GPU."""
+    return [rate * step.at(piece) / 10 for rate, piece in zip(progress.windows(begin, n), progress.piece_windows(begin, n))]
+
+
+def rate_alone(loop, workload, seconds):
     progress, begin, end = together([(loop, workload)], seconds)
-    rate = progress[0].rate(begin, end)
-    return StepTime(busy, (1e3 / max(1e-3, rate), clock.mean(begin, end))), rate
+    return progress[0].rate(begin, end)

@@ -15,7 +15,9 @@ answers requests: a window is one iteration, and random times pass between them,
 
 reads lines `WORKLOAD SECONDS`, runs each for so long and answers it with such a line, until there are no more. To
 `WORKLOAD busy` it answers with the GPU time of a step in ms, without the gaps in which the GPU waits for the processor.
---queued: windows are short, and the next ones are queued while one runs, so the GPU never waits.
+--queued: windows are short, and the next ones are queued while one runs, so the GPU never waits. `pieces` then has, for each
+window, the ms of a piece of each step, about 1 ms long: the step, or a layer of it. A piece that no other client
+interrupted shows how fast the GPU is at that moment.
 
 `graph` replays a CUDA graph of a model, `ptx` launches a kernel of its own.
 """
@@ -98,6 +100,7 @@ def training_step(torch):
         model(batch).float().pow(2).mean().backward()
         optimizer.step()
 
+    step.piece = model[0]
     return step
 
 
@@ -197,38 +200,72 @@ def measure(torch, step, n, seconds, stop_file=None, gap=lambda: 0):
     return windows
 
 
-def measure_queued(torch, step, n, seconds):
-    """The same, but the next windows are queued while one runs: each begins when the one before it ends."""
-    windows, queued = [], collections.deque()
+class Pieces:
+    """Times a piece of each step by events: the module that the step calls its piece, or all of the step."""
+
+    def __init__(self, torch, step):
+        self.torch, self.run, self.found = torch, step, []
+        self.whole = not hasattr(step, "piece")
+        if not self.whole:
+            step.piece.register_forward_pre_hook(lambda *_: self.begin())
+            step.piece.register_forward_hook(lambda *_: self.end())
+
+    def begin(self):
+        self.found.append([self.torch.cuda.Event(enable_timing=True) for _ in range(2)])
+        self.found[-1][0].record()
+
+    def end(self):
+        self.found[-1][1].record()
+
+    def step(self):
+        if self.whole:
+            self.begin()
+        self.run()
+        if self.whole:
+            self.end()
+
+    def take(self, n):
+        """ms of the oldest @n pieces, which are over."""
+        taken, self.found = self.found[:n], self.found[n:]
+        return [begin.elapsed_time(end) for begin, end in taken]
+
+
+def measure_queued(torch, pieces, n, seconds):
+    """The same, but the next windows are queued while one runs: each begins when the one before it ends. And the ms of
+    pieces in each window."""
+    windows, times, queued = [], [], collections.deque()
     begin = time.monotonic()
     end = begin + seconds
     while queued or time.monotonic() < end:
         more = time.monotonic() < end
         if more:
             for _ in range(n):
-                step()
+                pieces.step()
             queued.append(torch.cuda.Event(blocking=True))
             queued[-1].record()
         if len(queued) > QUEUED or not more:
             queued.popleft().synchronize()
             windows.append((begin, time.monotonic()))
             begin = windows[-1][1]
-    return windows
+            times.append(pieces.take(n))
+    return windows, times
 
 
-def busy_ms(torch, step, n):
-    """GPU time of a step: steps queue behind a kernel that lasts until all of them are launched."""
-    times = []
+def busy_ms(torch, pieces, n):
+    """GPU time of a step, and of each of its pieces: steps queue behind a kernel that lasts until all of them are
+    launched."""
+    times, of_pieces = [], []
     for _ in range(BUSY_ROUNDS):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda._sleep(SLEEP_CYCLES)
         begin.record()
         for _ in range(n):
-            step()
+            pieces.step()
         end.record()
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end) / n)
-    return min(times)
+        of_pieces += pieces.take(n)
+    return {"ms": min(times), "pieces": of_pieces}
 
 
 def summary(n, windows):
@@ -242,14 +279,23 @@ def summary(n, windows):
     }
 
 
-def take_turns(torch, steps, lengths, queued):
+def take_turns(torch, steps, lengths):
+    for line in sys.stdin:
+        name, seconds = line.split()
+        windows = measure(torch, steps[name], lengths[name], float(seconds))
+        print(json.dumps({name: summary(lengths[name], windows)}), flush=True)
+
+
+def take_queued_turns(torch, steps, lengths):
+    pieces = {name: Pieces(torch, step) for name, step in steps.items()}
     for line in sys.stdin:
         name, seconds = line.split()
         if seconds == "busy":
-            print(json.dumps({name: busy_ms(torch, steps[name], lengths[name])}), flush=True)
-            continue
-        windows = (measure_queued if queued else measure)(torch, steps[name], lengths[name], float(seconds))
-        print(json.dumps({name: summary(lengths[name], windows)}), flush=True)
+            result = busy_ms(torch, pieces[name], lengths[name])
+        else:
+            windows, times = measure_queued(torch, pieces[name], lengths[name], float(seconds))
+            result = {**summary(lengths[name], windows), "pieces": times}
+        print(json.dumps({name: result}), flush=True)
 
 
 def answer(torch, name, step, options):
@@ -272,7 +318,7 @@ def run(torch, names, options):
     lengths = {name: steps_per_window(torch, step, window) for name, step in steps.items()}
     touch(options.ready_file)
     if options.turns:
-        take_turns(torch, steps, lengths, options.queued)
+        (take_queued_turns if options.queued else take_turns)(torch, steps, lengths)
     elif options.gap_ms:
         answer(torch, names[0], steps[names[0]], options)
     else:
