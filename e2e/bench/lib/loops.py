@@ -11,7 +11,7 @@ from servers import quantile
 
 POLL = 0.02  # seconds, on the simulated GPU
 # A piece was interrupted if it took longer than NEAR times that quantile of all pieces.
-UNINTERRUPTED, NEAR = 0.1, 1.25
+UNINTERRUPTED, NEAR, SLOWEST = 0.1, 1.25, 2
 
 
 class Progress:
@@ -61,8 +61,10 @@ class StepTime:
         self.ms, self.piece = ms, piece
 
     def at(self, piece):
-        """ms when a piece takes @piece ms."""
-        return self.ms * piece / self.piece if piece and self.piece else self.ms
+        """ms when a piece takes @piece ms. No clock is so low that it takes SLOWEST times as long: then all were
+        interrupted."""
+        known = self.piece and 0 < piece < SLOWEST * self.piece
+        return self.ms * piece / self.piece if known else self.ms
 
     def __str__(self):
         return f"{self.ms:.3f} ms, a piece of it {self.piece:.3f} ms"
