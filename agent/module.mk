@@ -18,7 +18,7 @@ include agent/sim.mk
 LIBRARIES += agent
 COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
 agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
-                  $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics daemon) \
+                  $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics profile daemon) \
                   agent/weirctl/table.c agent/weirctl/top.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent node base libweir-transform
@@ -59,11 +59,11 @@ endif
 
 # A whole agent, with fake pods and identities.
 MEMORY_TESTS := test-memory test-memory-limits
-WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered test-agent-pipes
+WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-compute-limit
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-slices test-limit test-share-control test-channels \
-               test-tenants test-metrics $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
+               test-tenants test-metrics test-profiles $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -97,12 +97,16 @@ $(B)/tests/test-mps $(B)/tests/test-agent-pipes: | $(B)/lib/libweir-mps.so $(B)/
 UNIT_TESTS  += test-sandbox
 UNSANITIZED += test-sandbox
 # They execute programs, or need filters of system calls or open_tree(), which qemu does not have.
-UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent test-agent-hostile test-agent-pipes test-mps test-region
+UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-hostile test-agent-pipes test-mps test-region
 test-sandbox_SRC  := agent/tests/test-sandbox.c agent/compile/sandbox.c
 test-sandbox_LIBS := -lcmocka
 
 # Built from source, not from the library, so that libFuzzer sees their branches.
-FUZZERS += fuzz-config fuzz-message fuzz-status
+FUZZERS += fuzz-config fuzz-message fuzz-status fuzz-profile
+fuzz-profile_SRC      := $(addprefix agent/,tests/fuzz/fuzz-profile.c $(patsubst %,profile/%.c,profiles profile-file profile-json))
+fuzz-profile_CPPFLAGS := $(agent_CPPFLAGS)
+fuzz-profile_STATIC   := node base libweir-transform
+fuzz-profile_LIBS     := -lcjson -lcrypto -lyaml $(TRANSFORM_LIBS)
 # And the transformer's, as its own fuzzers have them.
 FUZZERS += fuzz-request
 fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/compile/request.c $(libweir-transform_SRC)
@@ -120,6 +124,12 @@ fuzz-status_STATIC   := base libweir-transform
 fuzz-status_LIBS     := -lyaml $(TRANSFORM_LIBS)
 
 SHELL_TESTS += agent/tests/agent.sh agent/tests/reload.sh agent/tests/weir-compile.sh
+
+BENCHES += bench-profiles
+bench-profiles_SRC      := agent/tests/bench-profiles.c
+bench-profiles_CPPFLAGS := $(agent_CPPFLAGS)
+bench-profiles_STATIC   := $(AGENT_STATIC)
+bench-profiles_LIBS     := $(AGENT_LIBS)
 
 BENCHES += bench-cached
 bench-cached_SRC      := agent/tests/bench-cached.c agent/tests/compile-fixture.c

@@ -121,6 +121,13 @@ void async_hash_stop(struct async_hash *hash)
 	EVP_MD_CTX_free(take(hash->context));
 }
 
+int digest_bytes(struct digest *out, const void *bytes, size_t size)
+{
+	return EVP_Digest(bytes, size, out->bytes, NULL, EVP_sha256(), NULL) == 1
+		       ? 0
+		       : error_origin(-EIO);
+}
+
 int digest_file(struct digest *out, int fd)
 {
 	uint8_t piece[16384];

@@ -51,6 +51,8 @@ int async_hash_start(struct async_hash *hash, struct hash_queue *queue, const vo
 /* Also for a hash that is finished or was never started. */
 void async_hash_stop(struct async_hash *hash);
 
+/* Of a few bytes in memory. 0 or -EIO. */
+int digest_bytes(struct digest *out, const void *bytes, size_t size);
 /* Hashes all of @fd and blocks; only for the agent's start. */
 int digest_file(struct digest *out, int fd);
 /* 64 hexadecimal digits and NUL. */

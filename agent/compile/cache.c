@@ -127,6 +127,11 @@ static int compare_use(const struct cache_entry *a, const struct cache_entry *b)
 	return is_newer(&a->used, &b->used) - is_newer(&b->used, &a->used);
 }
 
+static bool is_neighbour(const char *name)
+{
+	return strncmp(name, CACHE_NEIGHBOUR, strlen(CACHE_NEIGHBOUR)) == 0;
+}
+
 /* Lists the objects, and removes all other files. */
 static int recall_all(struct cache *cache)
 {
@@ -135,7 +140,7 @@ static int recall_all(struct cache *cache)
 	if (!folder)
 		return error_origin(-errno);
 	for (struct dirent *file; (file = readdir(folder));)
-		if (!recall(cache, file->d_name))
+		if (!recall(cache, file->d_name) && !is_neighbour(file->d_name))
 			unlinkat(cache->folder.dir, file->d_name, 0);
 	closedir(folder);
 	DL_SORT(cache->by_use, compare_use);

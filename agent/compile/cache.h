@@ -20,6 +20,8 @@
 #include "weir/protocol.h"
 
 #define CACHE_FAILURES_MAX 256
+/* Files of the folder whose names begin so are not the cache's. */
+#define CACHE_NEIGHBOUR "profiles"
 
 struct cache_entry {
 	struct digest key, content;

@@ -33,11 +33,15 @@ struct compile_request {
 	struct compile_request *job_prev, *job_next;
 };
 
-/* Hashed before name and image. */
-struct salt {
-	struct digest fingerprint;
-	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, reserved;
+/* Hashed before name and image: the kernel's digest, which is the same for every compiler. */
+struct kernel_salt {
 	uint64_t name_size, image_size;
+};
+
+/* All that an object is made from. */
+struct object_salt {
+	struct digest fingerprint, kernel;
+	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, reserved;
 };
 
 static void request_free(struct compile_request *request)
@@ -481,17 +485,40 @@ static int verify(struct compile_request *request, const struct cache_entry *ent
 	return async_hash_start(&request->hash, &request->compile->hashes, NULL, 0);
 }
 
-static void hashed(struct async_hash *hash, int error, const struct digest *key)
+static int make_key(struct compile_request *request, const struct digest *kernel)
+{
+	const struct compile *compile = request->compile;
+	const struct request *head = &request->head;
+	struct object_salt salt = {
+		.fingerprint = compile->fingerprint,
+		.kernel = *kernel,
+		.abi = WEIR_PREEMPT_ABI,
+		.object_version = WEIR_OBJECT_VERSION,
+		.machine_code = compile->program.machine_code,
+		/* A form may be refused for lack of memory. */
+		.memory_mib = compile->program.memory_mib,
+		.sm = head->sm,
+		.forms = head->forms,
+		.registers = head->registers,
+	};
+
+	return digest_bytes(&request->key, &salt, sizeof(salt));
+}
+
+static void hashed(struct async_hash *hash, int error, const struct digest *kernel)
 {
 	struct compile_request *request = container_of(hash, struct compile_request, hash);
 	struct cache *cache = &request->compile->cache;
 
+	if (error == 0)
+		error = make_key(request, kernel);
 	if (error < 0) {
 		answer(request, WEIR_COMPILE_REFUSED, strerror(-error), -1);
 		return;
 	}
-	request->key = *key;
-	struct cache_entry *entry = cache_find(cache, key);
+	if (request->client->kernel)
+		request->client->kernel(request->client, request->id, kernel);
+	struct cache_entry *entry = cache_find(cache, &request->key);
 	int r = entry ? verify(request, entry) : -ENOENT;
 	if (r == 0)
 		return;
@@ -519,21 +546,8 @@ static const char *examine(int fd, struct request *out)
 
 static int start_hashing(struct compile_request *request)
 {
-	const struct compile *compile = request->compile;
 	const struct request *head = &request->head;
-	struct salt salt = {
-		.fingerprint = compile->fingerprint,
-		.abi = WEIR_PREEMPT_ABI,
-		.object_version = WEIR_OBJECT_VERSION,
-		.machine_code = compile->program.machine_code,
-		/* A form may be refused for lack of memory. */
-		.memory_mib = compile->program.memory_mib,
-		.sm = head->sm,
-		.forms = head->forms,
-		.registers = head->registers,
-		.name_size = head->name_size,
-		.image_size = head->image_size,
-	};
+	struct kernel_salt salt = {head->name_size, head->image_size};
 
 	request->hash = (struct async_hash){
 		.fd = request->fd,

@@ -36,10 +36,15 @@ struct compile_client;
 /* @fd is -1 unless the status is OK, and stays the caller's. Must not free the client. */
 typedef void compile_answer_fn(struct compile_client *client, const struct weir_compiled *message,
 			       int fd);
+/* Before the answer: the request is about this kernel, by name and image, whatever it is compiled
+ * for. Must not free the client. */
+typedef void compile_kernel_fn(struct compile_client *client, uint32_t id,
+			       const struct digest *kernel);
 
-/* To be embedded; zero except `answer` and `container`. */
+/* To be embedded; zero except the functions and `container`. */
 struct compile_client {
 	compile_answer_fn *answer;
+	compile_kernel_fn *kernel; /* NULL: none */
 	struct compile_request *requests;
 	unsigned n;
 	/* Number of the last job started for this client. The container's number comes first, so

@@ -159,6 +159,7 @@ static int write_metrics(void *userdata, FILE *out)
 	hardware_metrics_write(out, agent->gpus.all);
 	process_metrics_write(out);
 	compile_metrics_write(out, &agent->compile);
+	profile_metrics_write(out, &agent->profiles);
 	mps_metrics_write(out, &agent->mps);
 	reload_metrics_write(out, &agent->reload);
 	sessions_metrics_write(out, &agent->sessions);
@@ -190,17 +191,32 @@ static const char *condition(void *userdata, bool *ready)
 		       : "ok";
 }
 
+/* Beside the compiled kernels: clients without a compile service have nothing to learn. */
+static int init_profiles(struct agent *agent, const char *cache)
+{
+	char path[PATH_MAX];
+
+	agent->profiles.on = agent->compile.on;
+	agent->profiles.standalone = agent->standalone;
+	if (!agent->profiles.on)
+		return 0;
+	snprintf(path, sizeof(path), "%s/" CACHE_NEIGHBOUR, cache);
+	return profile_file_init(&agent->profiles.file, &agent->loop, &agent->profiles.profiles,
+				 path);
+}
+
 static int init_compile(struct agent *agent)
 {
 	const struct config *config = &agent->config;
-	char cache[PATH_MAX];
+	char cache[PATH_MAX - sizeof("/" CACHE_NEIGHBOUR)];
 
 	if (*config->compile.cache_dir)
 		snprintf(cache, sizeof(cache), "%s", config->compile.cache_dir);
 	else
 		snprintf(cache, sizeof(cache), "%s/cache", config->state_dir);
-	return compile_init(&agent->compile, &agent->loop, &config->compile, cache,
-			    gpus_take_machine_code(&agent->gpus));
+	int r = compile_init(&agent->compile, &agent->loop, &config->compile, cache,
+			     gpus_take_machine_code(&agent->gpus));
+	return r < 0 ? r : init_profiles(agent, cache);
 }
 
 /* The objects that only point to others. */
@@ -222,6 +238,7 @@ static void connect_parts(struct agent *agent)
 					    .memories = &agent->memories,
 					    .scheduler = &agent->scheduler,
 					    .compile = &agent->compile,
+					    .profiles = &agent->profiles,
 					    .pipes = &agent->pipes,
 					    .new_gpu = new_gpu};
 	agent->report = (struct report){.config = &agent->config,
@@ -237,7 +254,8 @@ static void connect_parts(struct agent *agent)
 					    .mps = &agent->mps,
 					    .monitor = &agent->report.monitor,
 					    .problems = &agent->report.problems,
-					    .report = &agent->report};
+					    .report = &agent->report,
+					    .profiles = &agent->profiles};
 	agent->pages = (struct http_pages){
 		.metrics = write_metrics, .condition = condition, .userdata = agent};
 }
@@ -323,6 +341,8 @@ void agent_deinit(struct agent *agent)
 	report_deinit(&agent->report);
 	pods_free(take(agent->pods));
 	compile_deinit(&agent->compile);
+	profile_file_deinit(&agent->profiles.file);
+	profiles_deinit(&agent->profiles.profiles);
 	reload_deinit(&agent->reload);
 	mps_deinit(&agent->mps);
 	pipes_deinit(&agent->pipes);

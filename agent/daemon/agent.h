@@ -25,6 +25,7 @@ struct agent {
 	struct memories memories;
 	struct scheduler scheduler;
 	struct compile compile;
+	struct profile_service profiles;
 	struct pods *pods; /* NULL: no Kubernetes */
 	struct decider decider;
 	struct report report;

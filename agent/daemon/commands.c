@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "daemon/explain.h"
 #include "mps/mps-server.h"
+#include "profile/profile-command.h"
 #include "scheduler/preemption.h"
 
 #include "weir/base.h"
@@ -410,12 +411,34 @@ static const char *health(const struct commands *commands, struct exchange *exch
 	return NULL;
 }
 
+static const char *profiles(const struct commands *commands, struct exchange *exchange)
+{
+	return profile_command_list(commands->profiles, exchange->request, exchange->answer);
+}
+
+static const char *import_profile(const struct commands *commands, struct exchange *exchange)
+{
+	return profile_command_import(commands->profiles, exchange->request, exchange->answer);
+}
+
+static const char *forget_profiles(const struct commands *commands, struct exchange *exchange)
+{
+	return profile_command_forget(commands->profiles, exchange->request, exchange->answer);
+}
+
 static const struct {
 	const char *name;
 	const char *(*run)(const struct commands *commands, struct exchange *exchange);
 } table[] = {
-	{"health", health}, {"status", status}, {"policy", policy},
-	{"hold", hold},     {"trace", trace},   {"explain", explain},
+	{"health", health},
+	{"status", status},
+	{"policy", policy},
+	{"hold", hold},
+	{"trace", trace},
+	{"explain", explain},
+	{"profiles", profiles},
+	{"import-profile", import_profile},
+	{"forget-profiles", forget_profiles},
 };
 
 /* Frees @answer. @wrong: what was wrong with the request; NULL: nothing. */

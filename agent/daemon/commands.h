@@ -9,6 +9,8 @@
  *   {"command": "trace", "seconds": S, "gpu": ID}   -> {"gpu", "trace"} after that time
  *   {"command": "explain", "pod": [NAMESPACE/]NAME} -> {"text"}: why it is pending, refused, low or
  *                                                      slow; {"fetching": true}: ask again soon
+ *   {"command": "profiles", ...}, {"command": "import-profile", ...},
+ *   {"command": "forget-profiles", ...}          see profile/profile-command.h
  *   anything else                                   -> {"error"}
  *
  * "gpu" may be left out if the node has only one. */
@@ -22,6 +24,7 @@
 #define COMMANDS_HOLD_MAX  3600 /* s */
 #define COMMANDS_TRACE_MAX 3600 /* s */
 
+struct profile_service;
 struct report;
 
 struct commands {
@@ -30,6 +33,7 @@ struct commands {
 	const struct pod_report *problems;
 	const struct mps *mps;
 	struct report *report;
+	struct profile_service *profiles;
 };
 
 /* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the

@@ -6,7 +6,7 @@
 #include "daemon/commands.h"
 
 #define CONTROL_PEERS_MAX   8
-#define CONTROL_REQUEST_MAX 512
+#define CONTROL_REQUEST_MAX 2048
 #define CONTROL_TIMEOUT_NS  5000000000ull
 
 struct control {

@@ -23,6 +23,8 @@ enum session_event session_event_of(enum weir_check check, uint16_t type)
 		return SESSION_WORK;
 	case WEIR_CHANNELS:
 		return SESSION_CHANNELS;
+	case WEIR_LEARNED:
+		return SESSION_LEARNED;
 	default:
 		return SESSION_FOREIGN;
 	}
@@ -52,6 +54,7 @@ enum session_event session_event_of(enum weir_check check, uint16_t type)
 	[SESSION_COMPILE]      = TOO_SOON,    \
 	[SESSION_WORK]         = TOO_SOON,    \
 	[SESSION_CHANNELS]     = TOO_SOON,    \
+	[SESSION_LEARNED]      = TOO_SOON,    \
 	IN_EVERY_STATE(state)
 
 static const struct session_step steps[SESSION_STATES][SESSION_EVENTS] = {
@@ -66,6 +69,7 @@ static const struct session_step steps[SESSION_STATES][SESSION_EVENTS] = {
 		[SESSION_COMPILE]      = REFUSE(MESSAGE, "COMPILE before HELLO"),
 		[SESSION_WORK]         = REFUSE(MESSAGE, "WORK before HELLO"),
 		[SESSION_CHANNELS]     = REFUSE(MESSAGE, "CHANNELS before HELLO"),
+		[SESSION_LEARNED]      = REFUSE(MESSAGE, "LEARNED before HELLO"),
 		[SESSION_POD_KNOWN]    = DO(NOTHING, OPEN),
 		[SESSION_DEADLINE]     = REFUSE(MESSAGE, "no HELLO within 5 s"),
 		IN_EVERY_STATE(OPEN),
@@ -102,6 +106,7 @@ static const struct session_step steps[SESSION_STATES][SESSION_EVENTS] = {
 		[SESSION_COMPILE]      = DO(COMPILE, CLIENT),
 		[SESSION_WORK]         = DO(LOOK, CLIENT),
 		[SESSION_CHANNELS]     = DO(TAKE_CHANNELS, CLIENT),
+		[SESSION_LEARNED]      = DO(LEARN, CLIENT),
 		[SESSION_POD_KNOWN]    = DO(NOTHING, CLIENT),
 		[SESSION_DEADLINE]     = DO(NOTHING, CLIENT),
 		IN_EVERY_STATE(CLIENT),

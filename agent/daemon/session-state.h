@@ -41,6 +41,7 @@ enum session_event {
 	SESSION_COMPILE,
 	SESSION_WORK,
 	SESSION_CHANNELS,
+	SESSION_LEARNED,
 	SESSION_FOREIGN, /* a message that only the agent sends */
 	SESSION_UNKNOWN, /* a message of a later library, which expects old agents to ignore it */
 	SESSION_BAD_VERSION,
@@ -62,6 +63,7 @@ enum session_action {
 	SESSION_DO_COMPILE,
 	SESSION_DO_LOOK,
 	SESSION_DO_TAKE_CHANNELS,
+	SESSION_DO_LEARN,
 	SESSION_DO_REFUSE,
 };
 

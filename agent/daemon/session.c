@@ -87,6 +87,15 @@ static void send_compiled(struct compile_client *asked, const struct weir_compil
 		clients_cut_off(client, "the kernel that it asked for", r);
 }
 
+static void tell_profiles(struct compile_client *asked, uint32_t id, const struct digest *kernel)
+{
+	const struct session *session = container_of(asked, struct session, compile);
+	int r = profile_client_tell(session->sessions->profiles, session->client, id, kernel);
+
+	if (r < 0)
+		clients_cut_off(session->client, "the kernel's profiles", r);
+}
+
 static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
 {
 	struct weir_account message = {.slot = slot};
@@ -106,6 +115,7 @@ static int make_client(struct session *session, struct gpu *gpu)
 			       .process = session->process};
 
 	session->compile.answer = send_compiled;
+	session->compile.kernel = tell_profiles;
 	session->compile.container = &session->tenant->compiling;
 	return clients_add(&session->sessions->clients, &new, &session->client);
 }
@@ -337,6 +347,9 @@ static void step(struct session *session, enum session_event event, struct packe
 	case SESSION_DO_TAKE_CHANNELS:
 		clients_take_channels(&sessions->clients, session->client,
 				      &packet->message.channels.group, take_fd(packet->fds[0]));
+		break;
+	case SESSION_DO_LEARN:
+		profile_client_hear(sessions->profiles, session->client, &packet->message.learned);
 		break;
 	case SESSION_DO_LOOK:
 		scheduler_hear(sessions->scheduler, session->client);

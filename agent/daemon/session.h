@@ -14,6 +14,7 @@
 #include "daemon/memory-wait.h"
 #include "daemon/pipes.h"
 #include "daemon/session-state.h"
+#include "profile/profile-client.h"
 
 #define SESSION_HELLO_NS 5000000000ull
 /* A client of before the agent's restart waits this long for news of its pod. Shorter than the time
@@ -40,6 +41,7 @@ struct sessions {
 	struct memories *memories;
 	struct scheduler *scheduler;
 	struct compile *compile;
+	struct profile_service *profiles;
 	struct pipes *pipes;
 	session_new_gpu_fn *new_gpu; /* configures a GPU on which a client arrives */
 

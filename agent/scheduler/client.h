@@ -50,6 +50,7 @@ struct client {
 	uint8_t first_level;      /* when it came */
 	bool takes_bit;           /* WEIR_HELLO_TAKES_BIT */
 	bool takes_pipes;         /* WEIR_HELLO_TAKES_PIPES */
+	bool takes_profiles;      /* WEIR_HELLO_TAKES_PROFILES */
 	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
 				     not */
 	bool paused;              /* gpu_pause() */

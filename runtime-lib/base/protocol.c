@@ -26,6 +26,8 @@ static const struct {
 	[WEIR_PIPES_ANSWER] = {sizeof(struct weir_pipes_answer), 0, 1},
 	[WEIR_STOPPED] = {sizeof(struct weir_stopped), 0, 0},
 	[WEIR_MEMORY_WAITS] = {sizeof(struct weir_memory_waits), 0, 0},
+	[WEIR_PROFILE] = {sizeof(struct weir_profile_message), 0, 0},
+	[WEIR_LEARNED] = {sizeof(struct weir_learned), 0, 0},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -62,7 +64,11 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 	case WEIR_WORK:
 	case WEIR_PIPES:
 	case WEIR_STOPPED:
+	case WEIR_LEARNED: /* weir_profile_is_sane() is the agent's to ask */
 		return WEIR_CHECK_OK;
+	case WEIR_PROFILE:
+		return message->profile.n <= WEIR_PROFILE_ENTRIES ? WEIR_CHECK_OK
+								  : WEIR_CHECK_VALUE;
 	case WEIR_PIPES_ANSWER:
 		if (message->pipes_answer.level >= WEIR_LEVELS)
 			return WEIR_CHECK_VALUE;
@@ -102,7 +108,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_MEMORY_WAITS)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_LEARNED)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;
@@ -129,6 +135,54 @@ const char *weir_check_text(enum weir_check check)
 	};
 
 	return texts[check];
+}
+
+#define BLOCK_MAX   1024u            /* threads */
+#define SHARED_MAX  (1u << 20)       /* bytes */
+#define SMS_MAX     4096u            /* of a GPU */
+#define TIME_MAX    3600000000000ull /* ns */
+#define RATIO_MAX   100000000u       /* a hundred times as long as natively */
+#define BUILD_MAX   15u
+#define LATENCY_MAX (TIME_MAX / 1000)
+
+/* The product of three, or 0 if it exceeds @most. */
+static uint64_t volume(const uint32_t size[3], uint64_t most)
+{
+	uint64_t product = 1;
+
+	for (int i = 0; i < 3; i++) {
+		product *= size[i];
+		if (product > most)
+			return 0;
+	}
+	return product;
+}
+
+static bool is_choice_sane(const struct weir_profile_choice *choice)
+{
+	static const struct weir_profile_choice native;
+	unsigned flags = WEIR_PROFILE_AHEAD | WEIR_PROFILE_APART;
+
+	if (!choice->form)
+		return memcmp(choice, &native, sizeof(native)) == 0;
+	return choice->form < WEIR_STATUS_FORMS && choice->build <= BUILD_MAX &&
+	       !(choice->flags & ~flags) && !choice->reserved0 && choice->chunk &&
+	       choice->chunk <= INT32_MAX && choice->workers && choice->workers <= INT32_MAX &&
+	       choice->ratio && choice->ratio <= RATIO_MAX;
+}
+
+bool weir_profile_is_sane(const struct weir_profile *profile)
+{
+	const struct weir_profile_geometry *geometry = &profile->geometry;
+
+	for (int i = 0; i < WEIR_PROFILE_CHOICES; i++)
+		if (!is_choice_sane(&profile->choices[i]))
+			return false;
+	return volume(geometry->grid, INT32_MAX) && volume(geometry->block, BLOCK_MAX) &&
+	       geometry->shared <= SHARED_MAX && geometry->sms && geometry->sms <= SMS_MAX &&
+	       geometry->latency && geometry->latency <= LATENCY_MAX && !geometry->reserved0 &&
+	       profile->native && profile->native <= TIME_MAX &&
+	       profile->eviction_cost <= TIME_MAX && !profile->reserved0;
 }
 
 void weir_header_init(struct weir_header *header, enum weir_message_type type, size_t size)

@@ -113,6 +113,71 @@ static void an_account_is_a_slot_and_two_pages(void **state)
 	assert_int_equal(weir_message_check(&out, &account, sizeof(account), 2), WEIR_CHECK_VALUE);
 }
 
+static void a_profile_has_few_entries(void **state)
+{
+	struct weir_profile_message profile = {.n = WEIR_PROFILE_ENTRIES};
+	struct weir_learned learned = {0};
+	union weir_message out;
+
+	(void)state;
+	weir_header_init(&profile.header, WEIR_PROFILE, sizeof(profile));
+	assert_int_equal(weir_message_check(&out, &profile, sizeof(profile), 0), WEIR_CHECK_OK);
+	assert_int_equal(weir_message_check(&out, &profile, sizeof(profile), 1), WEIR_CHECK_FDS);
+	profile.n++;
+	assert_int_equal(weir_message_check(&out, &profile, sizeof(profile), 0), WEIR_CHECK_VALUE);
+	weir_header_init(&learned.header, WEIR_LEARNED, sizeof(learned));
+	assert_int_equal(weir_message_check(&out, &learned, sizeof(learned), 0), WEIR_CHECK_OK);
+	assert_int_equal(weir_message_check(&out, &learned, sizeof(learned), 1), WEIR_CHECK_FDS);
+}
+
+/* Each fault alone makes a profile insane. */
+static void profiles_are_checked_for_range(void **state)
+{
+	static const struct weir_profile good = {
+		.geometry = {{1000, 1, 1}, {256, 4, 1}, 4096, 132, 100, 0},
+		.native = 5000000,
+		.eviction_cost = 20000,
+		.samples = 5,
+		.choices = {{0}, {.form = 2, .chunk = 8, .workers = 264, .ratio = 1010000}},
+	};
+	struct weir_profile bad;
+
+	(void)state;
+	assert_true(weir_profile_is_sane(&good));
+#define INSANE(change)                                    \
+	do {                                              \
+		bad = good;                               \
+		bad.change;                               \
+		assert_false(weir_profile_is_sane(&bad)); \
+	} while (0)
+	INSANE(geometry.grid[2] = 0);
+	INSANE(geometry.grid[1] = INT32_MAX);
+	INSANE(geometry.block[0] = 0);
+	INSANE(geometry.block[2] = 2);
+	INSANE(geometry.shared = UINT32_MAX);
+	INSANE(geometry.sms = 0);
+	INSANE(geometry.sms = UINT32_MAX);
+	INSANE(geometry.latency = 0);
+	INSANE(geometry.latency = UINT32_MAX);
+	INSANE(geometry.reserved0 = 1);
+	INSANE(native = 0);
+	INSANE(native = UINT64_MAX);
+	INSANE(eviction_cost = UINT64_MAX);
+	INSANE(reserved0 = 1);
+	INSANE(choices[0].chunk = 1);
+	INSANE(choices[0].ratio = 1);
+	INSANE(choices[1].form = WEIR_STATUS_FORMS);
+	INSANE(choices[1].build = 255);
+	INSANE(choices[1].flags = 4);
+	INSANE(choices[1].reserved0 = 1);
+	INSANE(choices[1].chunk = 0);
+	INSANE(choices[1].chunk = UINT32_MAX);
+	INSANE(choices[1].workers = 0);
+	INSANE(choices[1].workers = UINT32_MAX);
+	INSANE(choices[1].ratio = 0);
+	INSANE(choices[1].ratio = UINT32_MAX);
+}
+
 static int open_descriptors(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -155,6 +220,8 @@ int main(void)
 		cmocka_unit_test(refuses_each_fault),
 		cmocka_unit_test(levels_need_their_pages),
 		cmocka_unit_test(an_account_is_a_slot_and_two_pages),
+		cmocka_unit_test(a_profile_has_few_entries),
+		cmocka_unit_test(profiles_are_checked_for_range),
 		cmocka_unit_test(refused_packets_leak_nothing),
 	};
 

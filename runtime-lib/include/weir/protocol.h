@@ -11,7 +11,9 @@
  *                                               <-  WELCOME: level, bit, file descriptors; or REFUSED: why
  *   CHANNELS: its channel group                 ->
  *   COMPILE: a kernel to be rewritten           ->
+ *                                               <-  PROFILE: what is known of its launches; some, before COMPILED
  *                                               <-  COMPILED: the result, or why there is none
+ *   LEARNED: the form that it runs in from now on ->
  *                                               <-  LEVEL: another level and its pages, at any time
  *   end of file: the client is gone                 end of file: the agent is gone
  *
@@ -44,6 +46,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,6 +83,8 @@ enum weir_message_type {
 	WEIR_PIPES_ANSWER = 12,
 	WEIR_STOPPED = 13,
 	WEIR_MEMORY_WAITS = 14,
+	WEIR_PROFILE = 15,
+	WEIR_LEARNED = 16,
 };
 
 struct weir_header {
@@ -91,8 +96,9 @@ struct weir_header {
 };
 
 enum weir_hello_flags {
-	WEIR_HELLO_TAKES_BIT = 1u << 0,   /* reads weir_level.bit */
-	WEIR_HELLO_TAKES_PIPES = 1u << 1, /* reads PIPES_ANSWER */
+	WEIR_HELLO_TAKES_BIT = 1u << 0,      /* reads weir_level.bit */
+	WEIR_HELLO_TAKES_PIPES = 1u << 1,    /* reads PIPES_ANSWER */
+	WEIR_HELLO_TAKES_PROFILES = 1u << 2, /* reads PROFILE */
 };
 
 struct weir_hello {
@@ -192,6 +198,73 @@ struct weir_compiled {
 	char text[128];  /* one line for the log, NUL-padded; empty when OK */
 	uint8_t reserved[64];
 };
+
+/* Profiles: in which form a kernel is to be launched, as an earlier process found out. The agent
+ * keeps them by namespace (outside pods: user), kernel, and GPU model. A client reads and teaches
+ * those of its own namespace only. It can only name kernels that it has: their digest is that of
+ * name and image in a COMPILE.
+ *
+ * The launches that a profile is about. */
+struct weir_profile_geometry {
+	uint32_t grid[3], block[3];
+	uint32_t shared;  /* bytes of dynamic shared memory */
+	uint32_t sms;     /* multiprocessors of the GPU */
+	uint32_t latency; /* us from a demand until the kernel has left, as tuned for */
+	uint32_t reserved0;
+};
+
+enum weir_profile_flags {
+	WEIR_PROFILE_AHEAD = 1u << 0, /* tickets are drawn early */
+	WEIR_PROFILE_APART = 1u << 1, /* WEIR_TICKETS_APART (weir/tickets.h) */
+};
+
+struct weir_profile_choice {
+	uint8_t form;  /* enum weir_form (weir/transform.h); native: the rest is 0 */
+	uint8_t build; /* of the form */
+	uint8_t flags; /* enum weir_profile_flags */
+	uint8_t reserved0;
+	uint32_t chunk;   /* blocks of a ticket; sliced: blocks along the longest axis */
+	uint32_t workers; /* blocks that run at a time */
+	uint32_t ratio;   /* time relative to the native one, in millionths */
+};
+
+#define WEIR_PROFILE_CHOICES 3
+
+struct weir_profile {
+	struct weir_profile_geometry geometry;
+	uint64_t native;        /* ns */
+	uint64_t eviction_cost; /* ns; 0: not known */
+	uint32_t samples;       /* of the native kernel, that the time is from */
+	uint32_t reserved0;
+	/* While nobody waits; same-level clients do; higher-level clients do. */
+	struct weir_profile_choice choices[WEIR_PROFILE_CHOICES];
+};
+
+#define WEIR_PROFILE_ENTRIES 4  /* of a message */
+#define WEIR_PROFILE_KERNEL  16 /* of a kernel, in several messages */
+
+/* Before the COMPILED of a request, of a client with WEIR_HELLO_TAKES_PROFILES. At least one, so
+ * that the client knows the kernel's digest. */
+struct weir_profile_message {
+	struct weir_header header;
+	uint32_t id;        /* of the request */
+	uint32_t n;         /* entries */
+	uint8_t kernel[32]; /* SHA-256 */
+	struct weir_profile entries[WEIR_PROFILE_ENTRIES];
+	uint8_t reserved[8];
+};
+
+/* The client has settled a kernel by its own measurement. Only of kernels with a PROFILE. */
+struct weir_learned {
+	struct weir_header header;
+	uint8_t kernel[32]; /* as in its PROFILE */
+	struct weir_profile profile;
+	uint8_t reserved[64];
+};
+
+/* All fields are in their range, and unused ones are 0. Says nothing about whether the kernel can
+ * be launched so. */
+bool weir_profile_is_sane(const struct weir_profile *profile);
 
 /* The first message on a connection of its own, which ends with the answer: the account belongs to
  * the process, not to a context. An old agent does not answer. So the sender shuts its side down,
@@ -451,6 +524,11 @@ static_assert(offsetof(struct weir_channels, group.channels) == 32, "wire layout
 static_assert(sizeof(struct weir_pipes) == 96, "wire layout");
 static_assert(sizeof(struct weir_pipes_answer) == 88, "wire layout");
 static_assert(sizeof(struct weir_stopped) == 88, "wire layout");
+static_assert(sizeof(struct weir_profile) == 112, "wire layout");
+static_assert(offsetof(struct weir_profile, choices) == 64, "wire layout");
+static_assert(sizeof(struct weir_profile_message) == WEIR_MESSAGE_MAX, "wire layout");
+static_assert(offsetof(struct weir_profile_message, entries) == 56, "wire layout");
+static_assert(sizeof(struct weir_learned) == 224, "wire layout");
 static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
@@ -491,6 +569,8 @@ union weir_message {
 	struct weir_pipes pipes;
 	struct weir_pipes_answer pipes_answer;
 	struct weir_stopped stopped;
+	struct weir_profile_message profile;
+	struct weir_learned learned;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 
