@@ -36,8 +36,16 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 	tuner->n = 1;
 	tuner->candidates[0] = (struct candidate){0};
 	tuner->comparing = tuner->compared = tuner->refused = tuner->short_blocks = 0;
+	tuner->assumed = 0;
 	tuner->best_ratio = 1;
 	candidate_use(tuner, 0);
+}
+
+void autotune_init_unknown(struct autotuner *tuner, const struct autotune_settings *settings,
+			   const unsigned grid[3], uint64_t now)
+{
+	autotune_init(tuner, settings, grid, UNKNOWN_NS, now);
+	tuner->assumed = 1;
 }
 
 /* Launch path. */
@@ -70,6 +78,19 @@ static enum waiting waiting_settled(const struct autotuner *tuner,
 	return overtaken ? WAITING_NOBODY : waiting_for(at->waiting, launch->native);
 }
 
+static struct launch_decision decide_assumed(struct autotuner *tuner)
+{
+	uint32_t candidate = load_acquire(&tuner->in_use[WAITING_NOBODY]);
+
+	return (struct launch_decision){.candidate = candidate,
+					.config = candidate ? &tuner->candidates[candidate].config
+							    : NULL,
+					.chain = load_relaxed(&tuner->chain),
+					.yields = true,
+					.sample = true,
+					.forms = true};
+}
+
 struct launch_decision autotune_decide(struct autotuner *tuner, const struct autotune_situation *at,
 				       const struct autotune_launch *launch)
 {
@@ -78,6 +99,8 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 	enum waiting settled = waiting_settled(tuner, at, launch), waiting = settled;
 	uint64_t too_short = settled == WAITING_NOBODY ? launch->short_alone : launch->short_waited;
 
+	if (load_relaxed(&tuner->assumed))
+		return decide_assumed(tuner);
 	decision.sample = load_relaxed(&tuner->comparing);
 	if (decision.sample)
 		waiting = waiting_for(at->waiting, launch->native);
@@ -170,6 +193,8 @@ static void check_time(struct autotuner *tuner, const struct autotune_situation 
 		return;
 	if (ns / 2 <= tuner->tuned_for && ns >= tuner->tuned_for / 2) {
 		tuner->outliers = 0;
+	} else if (!autotune_uses_forms(tuner) && !autotune_is_long(tuner->settings, at, ns)) {
+		tuner->tuned_for = larger(ns, 1);
 	} else if (tuner->outliers++ == 0) {
 		tuner->outlier_since = at->now;
 	} else if (tuner->outliers >= (sample->crowded ? OUTLIERS_CROWDED : OUTLIERS) &&
@@ -180,12 +205,36 @@ static void check_time(struct autotuner *tuner, const struct autotune_situation 
 	}
 }
 
+/* A measured launch of a kernel that nobody knew. */
+static void know(struct autotuner *tuner, const struct autotune_situation *at,
+		 const struct autotune_sample *sample)
+{
+	struct candidate *candidate = &tuner->candidates[sample->candidate];
+
+	candidate_add(candidate, sample);
+	if (!candidate->clean && candidate->spoiled < UNKNOWN_SAMPLES)
+		return;
+	uint64_t ns = candidate_time(candidate);
+	tuner->native = larger(ns ? ns : sample->ns, 1);
+	atomic_store(&tuner->assumed, 0);
+	if (autotune_is_long(tuner->settings, at, tuner->native)) {
+		tuner->state = AUTOTUNE_WANTED; /* for this time */
+		return;
+	}
+	tuner->tuned_for = tuner->native;
+	candidate_settle(tuner, 0, "it is short");
+}
+
 void autotune_sample(struct autotuner *tuner, const struct autotune_situation *at,
 		     const struct autotune_sample *sample)
 {
 	if (sample->candidate >= tuner->n)
 		return;
 	tuner->seen_at = at->now;
+	if (atomic_load(&tuner->assumed)) {
+		know(tuner, at, sample);
+		return;
+	}
 	candidate_add(&tuner->candidates[sample->candidate], sample);
 	if (sample->candidate == 0 && candidate_time(&tuner->candidates[0]))
 		tuner->native = candidate_time(&tuner->candidates[0]);
@@ -236,6 +285,8 @@ void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at
 		candidate_settle(tuner, 0, "no form of it can be launched so");
 	} else if (autotune_forces(settings)) {
 		candidate_settle(tuner, 1, "forced");
+	} else if (atomic_load(&tuner->assumed)) {
+		candidate_settle(tuner, (uint32_t)tuner->first, "nobody has launched it yet");
 	} else {
 		candidate_compare(tuner, at, (uint32_t)tuner->first);
 	}

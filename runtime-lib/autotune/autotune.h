@@ -32,6 +32,11 @@ bool autotune_is_long(const struct autotune_settings *settings, const struct aut
 void autotune_init(struct autotuner *tuner, const struct autotune_settings *settings,
 		   const unsigned grid[3], uint64_t ns, uint64_t now);
 
+/* One that was never launched. Its first launches run in the form that leaves soonest, until one of
+ * them was measured; then it is tuned as others are, or runs natively because it is short. */
+void autotune_init_unknown(struct autotuner *tuner, const struct autotune_settings *settings,
+			   const unsigned grid[3], uint64_t now);
+
 /* Launch path: how to launch the kernel. */
 struct launch_decision autotune_decide(struct autotuner *tuner, const struct autotune_situation *at,
 				       const struct autotune_launch *launch);

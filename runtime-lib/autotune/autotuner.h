@@ -110,9 +110,10 @@ struct autotuner {
 	_Atomic uint32_t chain;        /* continuations of a launch */
 	_Atomic uint32_t refused;      /* the driver refused a launch in a form */
 	_Atomic uint32_t short_blocks; /* native blocks end within the latency */
-	_Atomic double best_ratio;     /* of the candidates in use; at most 1 */
-	_Atomic int state;             /* enum autotune_state; the worker writes it */
-	_Atomic uint64_t native;       /* ns; the worker writes it */
+	_Atomic uint32_t assumed;  /* nobody has measured the kernel: all launches are in a form */
+	_Atomic double best_ratio; /* of the candidates in use; at most 1 */
+	_Atomic int state;         /* enum autotune_state; the worker writes it */
+	_Atomic uint64_t native;   /* ns; the worker writes it */
 
 	/* Worker. */
 	unsigned grid[3];
@@ -148,6 +149,15 @@ static inline bool autotune_uses(const struct autotuner *tuner, uint32_t candida
 
 	for (size_t i = 0; i < WAITING_COUNT; i++)
 		uses |= atomic_load(&tuner->in_use[i]) == candidate;
+	return uses;
+}
+
+static inline bool autotune_uses_forms(const struct autotuner *tuner)
+{
+	bool uses = false;
+
+	for (size_t i = 0; i < WAITING_COUNT; i++)
+		uses |= atomic_load(&tuner->in_use[i]) != 0;
 	return uses;
 }
 

@@ -8,6 +8,8 @@
 #define LATENCY_NS        100000u   /* default target from a demand until the GPU is free: preemptLatency */
 #define LONG_KERNEL_NS    2000000u  /* a shorter kernel delays no same-level client: their quanta are milliseconds */
 #define GATES_APART_NS    1000000u  /* largest distance of gates: a shorter kernel ends before a gate would stop it */
+#define UNKNOWN_NS        NS_PER_S  /* assumed of a kernel that was never launched: its blocks count as long, too */
+#define UNKNOWN_SAMPLES   8u        /* of such a kernel: after so many that others made longer, the least is believed */
 
 /* How soon a form leaves */
 #define POLL_PERIOD_NS    8000u     /* between two looks at demand and hold, by one block for the whole GPU */

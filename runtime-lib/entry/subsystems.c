@@ -28,6 +28,7 @@
 #include "measure/predict.h"
 #include "memory/memory.h"
 #include "preempt/code.h"
+#include "preempt/first-launch.h"
 #include "preempt/function.h"
 #include "preempt/tuning.h"
 #include "shim/ioctl.h"
@@ -73,6 +74,8 @@ const struct subsystem subsystems[] = {
 	{"linker", .fork = linker_fork},
 	{"function", .look = function_look, .drive = function_drive, .forget = function_forget,
 	 .fork = function_fork},
+	{"first launch", .settings = first_launch_settings, STATE(first_launch),
+	 .look = first_launch_look, .drive = first_launch_drive},
 	{"tuning", .settings = tuning_init, .code_gone = tuning_code_gone, .look = tuning_look,
 	 .drive = tuning_drive, .forget = tuning_forget},
 	{"preempt", .init = preempt_init, .stream_gone = preempt_stream_gone, .look = preempt_look,

@@ -12,6 +12,7 @@
 #include "measure/kernel.h"
 #include "measure/predict.h"
 #include "measure/sample.h"
+#include "preempt/first-launch.h"
 #include "preempt/tuning.h"
 
 struct launch {
@@ -133,6 +134,19 @@ static const struct level_binding *binding_now(const struct client *client,
 	return now ? now : binding;
 }
 
+/* Waits for forms of a kernel that nobody knows. */
+kept_apart static void await_forms(struct stream *stream, const struct kernel_call *call,
+				   struct kernel_time *kernel, uint64_t key)
+{
+	struct sampled of = {.kernel = kernel,
+			     .key = key,
+			     .geometry = call->geometry,
+			     .unloads = kernel_unloads(),
+			     .formable = true};
+
+	first_launch_await(stream, &of, preempt_is_ready);
+}
+
 /* Filled in place: returning the structure by value would stall on store forwarding. Member by
  * member, and only where there is a stream: clearing all of it takes longer than the rest. */
 launch_path static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
@@ -154,6 +168,9 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 		return;
 	}
 
+	if (first_launch_waits(binding, predicted) && !load_relaxed(&kernel->tuned) &&
+	    may_have_form(kind, binding))
+		await_forms(stream, call, kernel, key);
 	launch->stream = stream;
 	launch->slot = load_acquire(&stream->slot);
 	if (launch->slot)

@@ -162,6 +162,16 @@ static bool has_saves(struct stream *stream, struct preempt_slot *slot,
 	return false;
 }
 
+bool preempt_is_ready(struct stream *stream, const struct sampled *of)
+{
+	const struct launch_config *config = tuning_first_config(stream->client, of);
+	struct preempt_slot *slot = atomic_load(&stream->slot);
+
+	if (!slot)
+		preempt_want(stream);
+	return config && slot && has_saves(stream, slot, config);
+}
+
 static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slot,
 			const struct launch_config *config, const struct gate_words *words,
 			uint32_t serial)

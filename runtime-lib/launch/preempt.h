@@ -113,6 +113,9 @@ struct preempting {
 };
 PER_CLIENT(preempting)
 
+/* Can the kernel @of be launched in a form in this stream? Asks the worker for what is missing. */
+bool preempt_is_ready(struct stream *stream, const struct sampled *of);
+
 /* Launch path: the stream should have a slot. */
 static inline void preempt_want(struct stream *stream)
 {

@@ -6,6 +6,7 @@
 #include "client/worker.h"
 #include "measure/kernel.h"
 #include "preempt/code.h"
+#include "preempt/first-launch.h"
 
 #include "weir/log.h"
 
@@ -114,15 +115,17 @@ void function_want(struct function *function)
 
 /* Loading code waits for all that runs in the context, and nobody launches meanwhile (H200). So
  * preferably nothing runs. Otherwise all that runs must be of known time, and must be seen to end:
- * a kernel may wait for something that the program has yet to do. Never while a gate is closed. */
+ * a kernel may wait for something that the program has yet to do. While a gate is closed only if
+ * nothing runs and a first launch waits for the code. */
 static bool can_load(struct client *client)
 {
 	const struct level_binding *binding = streams_binding(client);
+	bool awaited = first_launch_is_awaited(client);
 	struct load_wait *wait = &load_waits[client->index];
 	uint64_t now = client_now(), completed = 0;
 	bool idle = true, will_end = true;
 
-	if (!binding || binding_closed(binding))
+	if (!binding || (binding_closed(binding) && !awaited))
 		return false;
 	stream_for_each (s, client) {
 		idle &= !stream_outstanding(s);
@@ -134,8 +137,8 @@ static bool can_load(struct client *client)
 	if (completed != wait->completed)
 		wait->moved = now;
 	wait->completed = completed;
-	return idle || (will_end && now - wait->since > IDLE_WAIT && wait->moved &&
-			now - wait->moved < MOVING);
+	return idle || (!binding_closed(binding) && will_end && now - wait->since > IDLE_WAIT &&
+			wait->moved && now - wait->moved < MOVING);
 }
 
 /* An answer that need not be loaded, or can be loaded now. */

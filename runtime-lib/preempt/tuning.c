@@ -95,32 +95,71 @@ static struct tuned_kernel *tuned_of(const struct sampled *of)
 	return tuned && atomic_load(&tuned->key) == of->key ? tuned : NULL;
 }
 
-/* Makes a record if the kernel needs tuning. A time that others may have made longer counts no more
- * than the kernel's mean, or a kernel that is short alone would get a form among others. */
-static struct tuned_kernel *consider(struct client *client, const struct sampled *of, uint64_t ns,
-				     bool crowded, uint64_t now)
+/* A new record, without its autotuner. NULL: there are too many. */
+static struct tuned_kernel *make(struct client *client, const struct sampled *of)
 {
-	uint64_t mean = kernel_mean(of->kernel);
-	const unsigned *grid = of->geometry.grid;
-	struct autotune_situation at = situation(client, now);
-
-	ns = crowded && mean ? smaller(mean, ns) : ns;
-	if (!of->formable || !autotune_is_long(&settings, &at, ns) ||
-	    (uint64_t)grid[0] * grid[1] * grid[2] > INT32_MAX)
-		return NULL;
 	struct tuned_kernel *tuned = take_record();
+
 	if (!tuned)
 		return NULL;
 	tuned->client = client;
 	tuned->function = NULL;
 	tuned->geometry = of->geometry;
 	tuned->unloads = of->unloads;
-	autotune_init(&tuned->tuner, &settings, grid, ns, now);
+	return tuned;
+}
+
+/* Its autotuner is ready, too. */
+static struct tuned_kernel *publish(struct tuned_kernel *tuned, const struct sampled *of)
+{
 	atomic_store(&tuned->key, of->key);
-	atomic_store(&is_open[client->index], 1);
+	atomic_store(&is_open[tuned->client->index], 1);
 	if (atomic_load(&of->kernel->key) == of->key)
 		atomic_store(&of->kernel->tuned, tuned);
 	return tuned_of(of);
+}
+
+static bool fits(const struct sampled *of)
+{
+	const unsigned *grid = of->geometry.grid;
+
+	return of->formable && (uint64_t)grid[0] * grid[1] * grid[2] <= INT32_MAX;
+}
+
+/* Makes a record if the kernel needs tuning. A time that others may have made longer counts no more
+ * than the kernel's mean, or a kernel that is short alone would get a form among others. */
+static struct tuned_kernel *consider(struct client *client, const struct sampled *of, uint64_t ns,
+				     bool crowded, uint64_t now)
+{
+	uint64_t mean = kernel_mean(of->kernel);
+	struct autotune_situation at = situation(client, now);
+
+	ns = crowded && mean ? smaller(mean, ns) : ns;
+	if (!fits(of) || !autotune_is_long(&settings, &at, ns))
+		return NULL;
+	struct tuned_kernel *tuned = make(client, of);
+	if (!tuned)
+		return NULL;
+	autotune_init(&tuned->tuner, &settings, of->geometry.grid, ns, now);
+	return publish(tuned, of);
+}
+
+void tuning_first(struct client *client, const struct sampled *of)
+{
+	struct tuned_kernel *tuned = fits(of) && !tuned_of(of) ? make(client, of) : NULL;
+
+	if (!tuned)
+		return;
+	autotune_init_unknown(&tuned->tuner, &settings, of->geometry.grid, client_now());
+	publish(tuned, of);
+}
+
+const struct launch_config *tuning_first_config(const struct client *client,
+						const struct sampled *of)
+{
+	struct tuned_kernel *tuned = load_acquire(&of->kernel->tuned);
+
+	return tuning_decide(tuned, client, of->key, &(struct autotune_launch){0}).config;
 }
 
 void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)

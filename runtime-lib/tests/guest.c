@@ -111,6 +111,7 @@ int guest_begin(void **state)
 {
 	(void)state;
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	setenv("WEIR_FIRST_LAUNCH_MS", "0", 1); /* test-first-launch.c */
 	fake_agent_init(&agent);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include "launch/learn.h"
 #include "launch/preempt.h"
 #include "measure/sample.h"
+#include "preempt/first-launch.h"
 
 #define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
 #define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))

@@ -1,0 +1,109 @@
+#include "preempt/first-launch.h"
+
+#include "client/worker.h"
+#include "preempt/function.h"
+#include "preempt/tuning.h"
+
+#include "weir/log.h"
+
+#include <time.h>
+
+#define PATIENCE_MS 50             /* a form from the agent's cache is there sooner */
+#define ALTOGETHER  (5 * NS_PER_S) /* that a process waits */
+#define PERIOD      (200 * NS_PER_US)
+#define KNOWN       1024u
+
+enum { FIRST_NONE, FIRST_BEING_SET, FIRST_ASKED };
+
+struct first_launch first_launch_table[CLIENTS_MAX];
+uint64_t first_launch_patience = PATIENCE_MS * NS_PER_MS;
+
+static _Atomic uint64_t waited;       /* ns, by all threads */
+static _Atomic uint64_t known[KNOWN]; /* keys of kernels that have waited; some are forgotten */
+
+void first_launch_settings(void)
+{
+	const char *text = getenv("WEIR_FIRST_LAUNCH_MS");
+
+	if (text)
+		first_launch_patience = smaller(strtoull(text, NULL, 10), 10000) * NS_PER_MS;
+}
+
+static _Atomic uint64_t *known_at(uint64_t key)
+{
+	return &known[(key * 0x9e3779b97f4a7c15u >> 32) % KNOWN];
+}
+
+/* The worker is asked about one launch at a time. */
+static bool ask(struct first_launch *first, const struct sampled *of)
+{
+	int none = FIRST_NONE;
+
+	if (!atomic_compare_exchange_strong(&first->state, &none, FIRST_BEING_SET))
+		return false;
+	first->of = *of;
+	atomic_store(&first->state, FIRST_ASKED);
+	worker_wake();
+	return true;
+}
+
+/* There will be no forms. */
+static bool is_hopeless(const struct function *function)
+{
+	int state = function ? atomic_load(&function->state) : FUNCTION_REFUSED;
+
+	return state == FUNCTION_REFUSED || state == FUNCTION_GONE;
+}
+
+static void await(struct stream *stream, const struct sampled *of, first_launch_ready_fn *ready,
+		  uint64_t until)
+{
+	const struct function *function =
+		function_find(stream->client, (CUfunction)of->geometry.function);
+	const struct timespec period = {.tv_nsec = PERIOD};
+	struct first_launch *first = first_launch_of(stream->client);
+	bool asked = false;
+
+	while (!is_hopeless(function) && !ready(stream, of)) {
+		if (client_now() > until) {
+			log_limited(LOG_INFO, 60,
+				    "a kernel whose time is not known runs as it is, below others: "
+				    "its forms were not ready in time");
+			return;
+		}
+		asked = asked || ask(first, of);
+		nanosleep(&period, NULL);
+	}
+}
+
+void first_launch_await(struct stream *stream, const struct sampled *of,
+			first_launch_ready_fn *ready)
+{
+	struct first_launch *first = first_launch_of(stream->client);
+	uint64_t begin = client_now();
+
+	if (atomic_load(known_at(of->key)) == of->key || atomic_load(&waited) > ALTOGETHER ||
+	    atomic_load(&capture_count))
+		return;
+	atomic_fetch_add(&first->waiting, 1);
+	await(stream, of, ready, begin + first_launch_patience);
+	atomic_fetch_sub(&first->waiting, 1);
+	atomic_store(known_at(of->key), of->key);
+	atomic_fetch_add(&waited, client_now() - begin);
+}
+
+void first_launch_look(struct client *client, struct tick *tick)
+{
+	tick->forms |= first_launch_is_awaited(client);
+}
+
+void first_launch_drive(struct client *client, struct tick *tick)
+{
+	struct first_launch *first = first_launch_of(client);
+
+	(void)tick;
+	if (atomic_load(&first->state) != FIRST_ASKED)
+		return;
+	tuning_first(client, &first->of);
+	atomic_store(&first->state, FIRST_NONE);
+}

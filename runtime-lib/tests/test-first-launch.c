@@ -1,0 +1,143 @@
+/* The first launch of a kernel that nobody knows, below others. */
+#include "formed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define FOR_EVER (3600ull * NS_PER_S)
+#define ALL      (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
+
+static bool first_is_in_form(unsigned n, CUfunction kernel)
+{
+	driver->n_ops = 0;
+	launch_call(n, kernel, BLOCKS);
+	return in_form() != 0;
+}
+
+static bool is_known(CUfunction kernel)
+{
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+
+	return tuned && !atomic_load(&tuned->tuner.assumed);
+}
+
+static void a_long_kernel_begins_in_the_form_that_leaves_soonest(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(ALL);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+
+	(void)state;
+	first_launch_patience = FOR_EVER;
+	assert_true(first_is_in_form(n, kernel));
+	const struct null_op *first = driver->ops;
+	while (first->kind != NULL_LAUNCH)
+		first++;
+	assert_ptr_equal(first->function, FORM(WEIR_RESUMABLE));
+	assert_int_equal(hidden_of(first)->chunk, 1);
+	/* The next one does not wait, and is in that form as long as none was measured. */
+	first_launch_patience = 0;
+	assert_true(first_is_in_form(n, kernel));
+	land(0);
+	assert_true(eventually(is_known(kernel)));
+	assert_in_range(tuned_for(kernel)->tuner.native, 1900000, 2000000);
+	assert_true(settles(n, kernel, BLOCKS));
+	gone(n);
+}
+
+static void a_short_kernel_runs_natively_afterwards(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(ALL);
+	CUfunction kernel = kernel_of(20000, &rewritten);
+
+	(void)state;
+	first_launch_patience = FOR_EVER;
+	assert_true(first_is_in_form(n, kernel));
+	land(0);
+	assert_true(eventually(is_known(kernel)));
+	for (int i = 0; i < 20; i++) {
+		assert_false(first_is_in_form(n, kernel));
+		land(0);
+	}
+	assert_int_equal(tuned_for(kernel)->tuner.state, AUTOTUNE_SETTLED);
+	gone(n);
+}
+
+/* Evictions make a sample longer: it says nothing about the kernel. */
+static void an_evicted_launch_tells_nothing(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(ALL);
+	CUfunction kernel = kernel_of(20000, &rewritten);
+
+	(void)state;
+	first_launch_patience = FOR_EVER;
+	assert_true(first_is_in_form(n, kernel));
+	land(3);
+	assert_true(eventually(!sampler_of(client)->armed));
+	assert_false(is_known(kernel));
+	assert_true(first_is_in_form(n, kernel));
+	land(0);
+	assert_true(eventually(is_known(kernel)));
+	gone(n);
+}
+
+static void with_nobody_above_it_runs_as_it_is(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(ALL);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+
+	(void)state;
+	agent.control->above = 0;
+	first_launch_patience = FOR_EVER;
+	assert_false(first_is_in_form(n, kernel));
+	gone(n);
+}
+
+static void a_kernel_without_forms_does_not_wait(void **state)
+{
+	unsigned n = welcomed(0);
+	CUfunction kernel = kernel_of(2000000, NULL);
+
+	(void)state;
+	first_launch_patience = FOR_EVER;
+	atomic_store(&function_find(client, kernel)->state, FUNCTION_REFUSED);
+	assert_false(first_is_in_form(n, kernel));
+	gone(n);
+}
+
+/* The agent is busy. */
+static void it_waits_for_a_while_only(void **state)
+{
+	unsigned n = welcomed(0);
+	CUfunction kernel = kernel_of(2000000, NULL);
+
+	(void)state;
+	first_launch_patience = 10 * NS_PER_MS;
+	atomic_store(&function_find(client, kernel)->state, FUNCTION_REQUESTED);
+	assert_false(first_is_in_form(n, kernel));
+	/* And once. */
+	first_launch_patience = FOR_EVER;
+	assert_false(first_is_in_form(n, kernel));
+	gone(n);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_long_kernel_begins_in_the_form_that_leaves_soonest),
+		cmocka_unit_test(a_short_kernel_runs_natively_afterwards),
+		cmocka_unit_test(an_evicted_launch_tells_nothing),
+		cmocka_unit_test(with_nobody_above_it_runs_as_it_is),
+		cmocka_unit_test(a_kernel_without_forms_does_not_wait),
+		cmocka_unit_test(it_waits_for_a_while_only),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
