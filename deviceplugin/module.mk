@@ -80,3 +80,11 @@ fuzz-plugin-config_LIBS     := -lyaml
 
 # Scripts and chart that install it on a node.
 SHELL_TESTS += deploy/tests/install-runtime.sh deploy/tests/remove-runtime.sh deploy/tests/remove-versions.sh deploy/tests/unlabel-nodes.sh deploy/tests/images.sh deploy/tests/release.sh charts/weir/tests/render.sh charts/weir/tests/monitoring.sh
+
+# A kubelet's calls to the driver, for e2e/cluster/tests/dra-nodes.sh.
+PROGRAMS += dra-call
+dra-call_SRC      := deviceplugin/tests/dra-call.c
+dra-call_DEPS     := $(DEVICEPLUGIN_DEPS)
+dra-call_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
+dra-call_STATIC   := kubelet-rpc node base
+dra-call_LIBS     := -lgrpc -lgpr -lprotobuf-c

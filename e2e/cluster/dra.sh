@@ -43,13 +43,17 @@ plugin_offers() {
     until_ok 30 allocatable_is "$shares"
 }
 
+start_dra_controllers() {
+    start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
+    start_controller controllers "$port_controllers" "$kube/kube-controller-manager" --controllers=resourceclaim-controller
+}
+
 # GPU 0 is the device plugin's, GPU 1 is shared by both, and the others are for claims.
 dra_up() {
     [ -n "$CONTAINERD" ] || return 77
     kubeconfig_for token-plugin > "$W/plugin.kubeconfig"
     api GET /apis/resource.k8s.io/v1/deviceclasses/$DRIVER > /dev/null 2>&1 || grant_plugin > /dev/null || return 1
-    start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
-    start_controller controllers "$port_controllers" "$kube/kube-controller-manager" --controllers=resourceclaim-controller
+    start_dra_controllers
     dra_offers && until_ok 30 offers $((SIM_GPUS - 1))
 }
 
@@ -61,6 +65,7 @@ dra_offers() {
 # Every claim was unprepared.
 dra_down() {
     clear_pods
+    api DELETE "$CLAIMS/resourceclaimtemplates" > /dev/null
     until_ok 30 none_prepared || {
         echo "# still prepared: $(cat "$W/dra/claims.json")"
         return 1
@@ -132,7 +137,7 @@ is_unplaced() {
 dra() {
     local model='device.attributes["gpu.weir.dev"].model'
     dra_up || return
-    claim_pod works "$(exactly gpu 30 200Mi "$model.contains(\"Simulated\")")" "$(worker works)" && until_ok 30 ready works &&
+    claim_pod works "$(exactly gpu 30 200Mi "$model.contains(\"Simulated\") && $(of_gpu 2)")" "$(worker works)" && until_ok 30 ready works &&
         until_ok 10 client_is works .share 30 && client_is works .memoryLimit $((200 << 20)) || return 1
     claim_pod first "{\"name\": \"gpu\", \"firstAvailable\": [$(part big 30 200Mi "$model == \"none\""), $(part small 10 64Mi)]}" \
         'vector-add && matrix-multiply' && succeeds first 30 || return 1

@@ -5,7 +5,7 @@ intruder_STATIC := base
 bypass_SRC      := e2e/cluster/bypass.c
 bypass_CPPFLAGS := -isystem $(CUDA_HOME)/include
 bypass_LIBS     := -ldl
-SHELL_TESTS += e2e/cluster/tests/kubelet.sh e2e/cluster/tests/chart.sh e2e/cluster/tests/hostile-pods.sh
+SHELL_TESTS += e2e/cluster/tests/kubelet.sh e2e/cluster/tests/dra-nodes.sh e2e/cluster/tests/chart.sh e2e/cluster/tests/hostile-pods.sh
 
 # Built before the tests, whose time is limited.
 test: $(if $(filter 1,$(WEIR_SKIP_KUBELET)),,build/kubelet-binaries)
