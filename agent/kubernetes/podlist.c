@@ -299,6 +299,10 @@ static void copy_claims(struct pod *pod, const cJSON *spec, const cJSON *status)
 		cJSON_ArrayForEach(container, cJSON_GetObjectItemCaseSensitive(spec, lists[list]))
 		{
 			const char *name = member_text(container, "name");
+			const cJSON *resources =
+				cJSON_GetObjectItemCaseSensitive(container, "resources");
+			pod->has_claims |=
+				cJSON_GetObjectItemCaseSensitive(resources, "claims") != NULL;
 			for (size_t i = 0; name && i < pod->n_containers; i++)
 				if (strcmp(pod->containers[i].name, name) == 0)
 					copy_container_claims(&pod->containers[i], container, spec,

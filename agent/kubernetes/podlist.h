@@ -58,6 +58,7 @@ struct pod {
 	/* Annotations in the domain of `weir.dev/priority` that Weir does not know. */
 	char unknown[POD_UNKNOWN_MAX][80];
 	uint32_t least_share; /* the smallest share of its containers; 0: none asks for a share */
+	bool has_claims;      /* a container uses a ResourceClaim, of any driver */
 	uint32_t request;     /* the largest request of a container, as written: 300 is 3 GPUs */
 	enum container_qos qos;
 	enum pod_phase phase;

@@ -115,7 +115,8 @@ static void check_memory(const struct check *check)
 		    check->pod->memory);
 	else if (is_cut(check, bytes, &limit))
 		add(check->out, PROBLEM_REFUSED, check->name,
-		    "'%s' cut to %llu MiB, the default for %u shares: more is allowed only in the "
+		    "'%s' cut to %llu MiB, the default for %u shares or the claim: more is allowed "
+		    "only in the "
 		    "namespaces of levels.raiseNamespaces",
 		    check->pod->memory, (unsigned long long)(limit >> 20), check->pod->least_share);
 }
@@ -174,6 +175,9 @@ static void check_note(struct check *check, enum pod_note note)
 	check->name = pod_note_name(check->input->names, note);
 	bool there = *values[note] || pod->empty_notes >> note & 1;
 	if (!there)
+		return;
+	/* The share by a claim is known when the claim is prepared. */
+	if (!pod->least_share && pod->has_claims)
 		return;
 	if (!pod->least_share)
 		add(check->out, PROBLEM_UNUSED, check->name,

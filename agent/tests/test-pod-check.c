@@ -142,6 +142,40 @@ static void tells_what_has_no_effect(void **state)
 	free(pod);
 }
 
+/* A claim's share is known when it is prepared; its memory is then the limit that a pod may lower.
+ */
+static void waits_for_claims(void **state)
+{
+	struct pod *pod = make_pod(NOTE_PRIORITY, "low", "team");
+
+	(void)state;
+	pod->least_share = pod->request = 0;
+	pod->has_claims = true;
+	pod_check(&problems, &input, pod);
+	assert_int_equal(problems.n, 0);
+	free(pod);
+}
+
+/* The memory of a claim takes the place of the share's: a pod may ask for less, not for more. */
+static void compares_memory_with_the_claim(void **state)
+{
+	struct pod *pod = make_pod(NOTE_MEMORY, "4Gi", "team");
+	size_t size = sizeof(*pod) + sizeof(pod->containers[0]);
+
+	(void)state;
+	pod = realloc(pod, size);
+	assert_non_null(pod);
+	pod->n_containers = 1;
+	pod->containers[0] = (struct pod_container){.share = 30, .claimed = 5 * GIB};
+	pod_check(&problems, &input, pod);
+	assert_int_equal(problems.n, 0);
+	pod->containers[0].claimed = 2 * GIB;
+	pod_check(&problems, &input, pod);
+	assert_int_equal(problems.n, 1);
+	assert_non_null(strstr(problems.all[0].message, "cut to 2048 MiB"));
+	free(pod);
+}
+
 static void knows_misspelt_names(void **state)
 {
 	struct pod *pod = make_pod(NOTE_PRIORITY, "low", "default");
@@ -207,9 +241,13 @@ static void has_room_for_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(judges_values),        cmocka_unit_test(tells_what_has_no_effect),
-		cmocka_unit_test(knows_misspelt_names), cmocka_unit_test(repeats_a_refusal),
+		cmocka_unit_test(judges_values),
+		cmocka_unit_test(tells_what_has_no_effect),
+		cmocka_unit_test(knows_misspelt_names),
+		cmocka_unit_test(repeats_a_refusal),
 		cmocka_unit_test(has_room_for_all),
+		cmocka_unit_test(waits_for_claims),
+		cmocka_unit_test(compares_memory_with_the_claim),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
