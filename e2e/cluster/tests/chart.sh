@@ -71,12 +71,11 @@ Y
 }
 
 import_images() {
-    deploy/images.sh > "$W/images.log" || die "make images fails: $(tail -n 1 "$W/images.log")"
     local image
-    for image in weir-agent weir-device-plugin; do
-        ctr_k8s images import "$B/images/$image-$VERSION.tar" > /dev/null &&
-            ctr_k8s images tag "docker.io/library/$image:$VERSION" "docker.io/library/$image:next" > /dev/null ||
-            die "containerd refuses $image"
+    deploy/images.sh > "$W/images.log" 2>&1 && "$here/next.sh" next >> "$W/images.log" 2>&1 9>&- &&
+        B=$B/next VERSION=next deploy/images.sh >> "$W/images.log" 2>&1 || die "make images fails: $(tail -n 1 "$W/images.log")"
+    for image in "$B"/images/weir-{agent,device-plugin}-"$VERSION".tar "$B"/next/images/weir-{agent,device-plugin}-next.tar; do
+        ctr_k8s images import "$image" > /dev/null || die "containerd refuses $image"
     done
 }
 
@@ -352,7 +351,7 @@ preempts() {
     local waits
     starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
     waits=$(client low .waits)
-    qos=guaranteed starts high 20 "$(worker high)" && has_level high 2 || return 1
+    qos=guaranteed starts high 20 "$(worker high) --log /shared/high.log" && has_level high 2 || return 1
     until_ok 20 more low .waits $((waits + 3)) || {
         echo "# LOW is not held: $(status | jq -c .clients)"
         return 1
@@ -379,24 +378,59 @@ metrics() {
     done
 }
 
-# helm upgrade to a new version with another policy and without node labels, under running pods, which keep their levels.
-# An older library version that no pod uses is removed; the test adds such a version by hand.
-upgrades() {
-    local noted
-    noted=$(containers low high)
-    cp -r charts/weir "$W/next" && sed -i 's/^appVersion: .*/appVersion: next/' "$W/next/Chart.yaml" &&
-        cp -r "$W/node/lib/weir/$VERSION" "$W/node/lib/weir/previous" || return 1
-    helm upgrade weir "$W/next" -f "$W/values.yaml" --set policy=wfq --set nodeLabels.enabled=false --wait --timeout 90s &&
-        until_ok 60 policy_is wfq && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || {
+# requests FROM: how long requests of the pod `high` took since FROM, a time in s.
+requests() {
+    awk -v from="$1" '$1 >= from { print $2 / 1000 }' "$W/shared/high.log" | sort -n |
+        awk '{ ms[NR] = $1 } END { printf "%d requests, median %.1f, 99 %% %.1f, longest %.1f ms", NR, ms[int((NR + 1) / 2)], ms[int(NR * .99 + .5)], ms[NR] }'
+}
+
+# runs VERSION: the agent is of that version, and both pods are the noted ones and at work at their levels.
+runs() {
+    until_ok 60 node_runs "$1" && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && has_level low 0 && has_level high 2 &&
+        unharmed "$noted" low high || {
         describe
         return 1
     }
-    has_level low 0 && has_level high 2 && unharmed "$noted" low high &&
-        pod after-upgrade 10 "vector-add && grep -q /next/libweir.so /proc/self/mountinfo" && succeeds after-upgrade 30 || return 1
+}
+node_runs() {
+    local address
+    address=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -re '.items[0].status.podIP') &&
+        curl -sS --fail -m 10 "http://$address:9477/metrics" 2> /dev/null | grep "^weir_build_info{.*version=\"$1\"" > /dev/null
+}
+
+# helm upgrade to a new version with another policy and without node labels, under running pods, which keep their levels.
+# An older library version that no pod uses is removed; the test adds such a version by hand.
+upgrades() {
+    local noted usual began
+    noted=$(containers low high)
+    usual=$(requests 0)
+    began=$(date +%s.%N)
+    cp -r charts/weir "$W/next" && sed -i 's/^appVersion: .*/appVersion: next/' "$W/next/Chart.yaml" &&
+        cp -r "$W/node/lib/weir/$VERSION" "$W/node/lib/weir/previous" || return 1
+    helm upgrade weir "$W/next" -f "$W/values.yaml" --set policy=wfq --set nodeLabels.enabled=false --wait --timeout 90s &&
+        until_ok 60 policy_is wfq && runs next || {
+        describe
+        return 1
+    }
+    echo "# HIGH before: $usual; during the upgrade: $(requests "$began")"
+    pod after-upgrade 10 "vector-add && grep -q /next/libweir.so /proc/self/mountinfo" && succeeds after-upgrade 30 || return 1
     [ "$(cd "$W/node/lib/weir" && echo *)" = "$VERSION next" ] && no_labels || {
         echo "# versions: $(ls "$W/node/lib/weir"), labels: $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
         return 1
     }
+}
+
+# helm rollback to the first version under the same pods.
+rolls_back() {
+    local noted began
+    noted=$(containers low high)
+    pod_delete after-upgrade
+    began=$(date +%s.%N)
+    helm rollback weir --wait --timeout 90s && until_ok 60 policy_is hpf && runs "$VERSION" || return 1
+    echo "# HIGH during the roll-back: $(requests "$began")"
+    until_ok 20 node_label weir-version "$VERSION" &&
+        pod after-rollback 10 "vector-add && grep -q /$VERSION/libweir.so /proc/self/mountinfo" && succeeds after-rollback 30 &&
+        pod_delete after-rollback
 }
 
 no_labels() {
@@ -486,7 +520,8 @@ cases=(
     "waits_without_policy|without the policy it waits on the node, which admits others; it is replaced when there is room"
     "preempts|a Guaranteed pod preempts a BestEffort one"
     "metrics|the agent's metrics are valid, and include all that alerts and dashboard use"
-    "upgrades|helm upgrade under both: they keep their library; an older version and disabled labels are removed"
+    "upgrades|helm upgrade to another version's images under both: they keep their library; an older version and disabled labels are removed"
+    "rolls_back|helm rollback to the first version's images under both: they go on; new pods have its library"
     "uninstalls_under_pods|helm uninstall leaves a running pod its library, which finds the next install's agent"
     "cdi|helm upgrade to CDI: a pod gets its GPU by name"
     "uninstalls|helm uninstall leaves no file, mount, process or object"
