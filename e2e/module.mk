@@ -2,6 +2,8 @@
 include $(wildcard e2e/*/module.mk)
 
 SHELL_TESTS  += e2e/arm64.sh
+# They need programs for arm64.
+ARM64_SHELL_TESTS := e2e/arm64.sh deploy/tests/release.sh
 # The tests that take longest, the longest first.
 LONG_TESTS   += kubelet.sh chart.sh hostile-pods.sh soak.sh weir-compile.sh upgrade.sh images.sh ptxas.sh test-forms test-plugin \
                 test-autotune forms.sh sim.sh real.sh kill.sh test-preempt guest.sh test-transform-size
