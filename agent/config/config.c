@@ -357,7 +357,7 @@ static const struct yaml_field config_fields[] = {
 static int set_defaults(struct config *config)
 {
 	*config = (struct config){
-		.gpu = {.hardware = true, .policy = &policy_hpf, .scheduling = policy_defaults},
+		.gpu = {.hardware = true, .policy = &policy_whpf, .scheduling = policy_defaults},
 		.log_level = LOG_INFO,
 		.memory_wait = 30000000000ull,
 		.memory_overcommit = 100,

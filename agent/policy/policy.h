@@ -112,6 +112,8 @@ struct policy {
 	void (*arrived)(struct run_queue_entry *entry);
 	/* @entry is charged @ns while others wait, current or not. < 0: a refund. */
 	void (*ran)(struct run_queue_entry *entry, int64_t ns);
+	/* @entry ran for @ns while no other waited. */
+	void (*ran_alone)(struct run_queue_entry *entry, int64_t ns);
 	/* A run of @entry is over, and it has work left. @left: ns of what it was allowed. */
 	void (*ended)(struct run_queue_entry *entry, uint64_t left);
 };

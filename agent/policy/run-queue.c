@@ -50,6 +50,9 @@ static void count(struct run_queue *queue, const struct run_queue_entry *entry, 
 	queue->costs += (uint64_t)sign * policy_cost(entry);
 	queue->n_slo += entry->slo ? (unsigned)sign : 0;
 	queue->settled = false;
+	/* Ranks by weight may have changed. */
+	if (queue->policy->ran)
+		queue->candidate = NULL;
 }
 
 static struct run_queue_entry *find_first(const struct run_queue *queue)
@@ -156,8 +159,6 @@ void run_queues_ran(struct run_queue_entry *entry, uint64_t ns)
 	entry->remaining -= ns < entry->remaining ? ns : entry->remaining;
 	if (queue->current == entry)
 		queue->used += ns;
-	else
-		queue->candidate = NULL;
 	run_queues_correct(entry, (int64_t)ns);
 }
 
@@ -166,8 +167,12 @@ void run_queues_correct(struct run_queue_entry *entry, int64_t ns)
 	struct run_queue *queue = entry->queue;
 
 	entry->ran |= ns > 0 && !entry->held;
+	if (queue->current != entry)
+		queue->candidate = NULL;
 	if ((queue->waiting || ns < 0) && queue->policy->ran)
 		queue->policy->ran(entry, ns);
+	else if (ns > 0 && queue->policy->ran_alone)
+		queue->policy->ran_alone(entry, ns);
 }
 
 void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 	struct sim_result result;
 	struct trace trace = {0};
 
-	chosen->policy = &policy_hpf;
+	chosen->policy = &policy_whpf;
 	chosen->settings = policy_defaults;
 	chosen->settings.cost = 0;
 	argp_parse(&description, argc, argv, 0, NULL, &arguments);

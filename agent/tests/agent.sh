@@ -110,7 +110,7 @@ check "weirctl shows a table" status
 check "with no clients in it" grep -q "no clients" "$dir/status"
 check "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
 ctl() { timeout 30 "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"; }
-check "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
+check "weirctl shows the policy" [ "$(ctl policy)" = whpf ]
 check "weirctl says that the agent is alive" [ "$(ctl health)" = ok ]
 check "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
 check "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"

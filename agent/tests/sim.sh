@@ -62,6 +62,17 @@ rounds() { # of 2 ms, where switches of 30 us are 3 %; of 20 ms
 }
 check "ffs has longer rounds where a switch costs more" rounds
 
+of() { # POLICY TRACE FILTER
+    "$sim" --policy "$1" --look 100us --late 60us --json "$2.trace" | jq -e "$3"
+}
+within_shares() { # TRACE: whpf's ANTT is at most 3 % above hpf's
+    of whpf "$1" ".antt <= 1.03 * $(of hpf "$1" .antt)" >/dev/null
+}
+check "whpf serves short work as soon as hpf" within_shares pair
+check "also that of three clients" within_shares triplet
+parts='[.clients[].gpuSeconds] as $of | [range(4) | 100 * $of[.] / ($of | add) - 10 * (. + 1) | fabs] | max < 0.5'
+check "and gives 10:20:30:40 where all always have work" of whpf parts "$parts"
+
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
     [ $? -eq 1 ] && grep -q '^weir-sim: ' "$work/out"
@@ -69,7 +80,7 @@ unwritten() { # OPTION...
 check "a result that cannot be written is an error" unwritten
 check "so is JSON" unwritten --json
 
-for policy in hpf ffs static dynamic wfq; do
+for policy in hpf whpf ffs static dynamic wfq; do
     crowd 1 >"$work/first"
     check "$policy: an hour with a thousand clients" grep -q '^time 3600' "$work/first"
 done

@@ -467,7 +467,7 @@ static void test_file_changes_at_start(void **state)
 	assert_non_null(file);
 	fputs("policy: wfq\n", file);
 	assert_int_equal(fclose(file), 0);
-	assert_string_equal(agent.scheduler.policy->name, "hpf");
+	assert_string_equal(agent.scheduler.policy->name, "whpf");
 	assert_int_equal(agent_follow(&agent, path), 0);
 	assert_string_equal(agent.scheduler.policy->name, "wfq");
 	rig_fetch("/metrics", answer, sizeof(answer));

@@ -29,7 +29,7 @@ static void test_defaults(void **state)
 	assert_int_equal(parse(&config, ""), 0);
 	assert_string_equal(config.socket, "/run/weir/agent.sock");
 	assert_string_equal(config.state_dir, "/run/weir-agent/state");
-	assert_string_equal(config.gpu.policy->name, "hpf");
+	assert_string_equal(config.gpu.policy->name, "whpf");
 	assert_string_equal(config.metrics_address, "127.0.0.1:9477");
 	assert_string_equal(config.control_socket, "/run/weir-agent/control.sock");
 	assert_false(config.kubernetes.enabled);
@@ -220,7 +220,7 @@ static const struct {
 	{"socket: [a]", "f.yaml:1:9: expected a path"},
 	{"socket: ", "f.yaml:1:8: expected an absolute path"},
 	{"policy: best",
-	 "f.yaml:1:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not "
+	 "f.yaml:1:9: expected a policy (hpf, whpf, ffs, static, dynamic, wfq, levels), not "
 	 "`best`"},
 	{"metrics: {address: localhost}",
 	 "f.yaml:1:20: expected an address like 0.0.0.0:9477 or [::]:9477, not `localhost`"},

@@ -47,7 +47,7 @@ static void test_node(void **state)
 	(void)state;
 	assert_int_equal(settings.mode, GPU_MODE_TIMESLICE);
 	assert_int_equal(settings.memory.kind, MEMORY_NONE);
-	assert_ptr_equal(settings.policy, &policy_hpf);
+	assert_ptr_equal(settings.policy, &policy_whpf);
 	assert_int_equal(settings.scheduling.quantum, policy_defaults.quantum);
 	settings = settings_of(
 		"{mode: mps, memoryDefault: share, policy: wfq, scheduling: {quantum: 5ms}}",
@@ -67,7 +67,7 @@ static void test_others_are_left_alone(void **state)
 
 	(void)state;
 	assert_int_equal(settings.mode, GPU_MODE_TIMESLICE);
-	assert_ptr_equal(settings.policy, &policy_hpf);
+	assert_ptr_equal(settings.policy, &policy_whpf);
 }
 
 /* For each key, UUID wins before index before product, whatever their order in the file. */
@@ -123,8 +123,9 @@ static void test_mistakes(void **state)
 	refuses("gpus: [{index: 64}]\n", "f.yaml:1:16: expected a number from 0 to 63");
 	refuses("gpus: [{product: ''}]\n",
 		"f.yaml:1:18: expected a product's name, like `NVIDIA H200*`");
-	refuses("gpus: [{index: 0, policy: best}]\n", "f.yaml:1:27: expected a policy (hpf, ffs, "
-						      "static, dynamic, wfq, levels), not `best`");
+	refuses("gpus: [{index: 0, policy: best}]\n",
+		"f.yaml:1:27: expected a policy (hpf, whpf, ffs, "
+		"static, dynamic, wfq, levels), not `best`");
 	refuses("gpus: [{index: 0, share: 5}]\n", "f.yaml:1:19: unknown key `share`");
 	refuses("gpus: {index: 0}\n", "f.yaml:1:7: expected a list");
 	refuses("mps: {keep: maybe}\n", "f.yaml:1:13: expected true or false");

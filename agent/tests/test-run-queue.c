@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "weir/base.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +43,14 @@ static void hold(struct run_queues *queues, struct run_queue_entry *client, bool
 	assert_int_equal(client->held, held);
 }
 
-/* Whether launches of @client are so long that @current, with less left, must run alone. */
+/* Whether launches of @client are so long that @current, with less left, must run alone. Other
+ * policies have other reasons. */
 static bool is_in_the_way(const struct run_queue_entry *client,
 			  const struct run_queue_entry *current)
 {
+	const struct policy *policy = client->queue->policy;
+	if (policy != &policy_hpf)
+		return policy->preempts(current, client);
 	uint64_t launch = client->remaining / client->launches;
 	uint64_t cost = client->cost ? client->cost : policy_defaults.cost;
 
@@ -71,8 +77,9 @@ static void check_queues(const struct run_queues *queues)
 				    (current && client->group && client->group == current->group) ||
 				    (shared && !is_in_the_way(client, current));
 			assert_int_equal(client->held, !free);
+			const struct policy *policy = queues->policy;
 			if (shared && client->active)
-				assert_true(current->remaining <= client->remaining);
+				assert_true(policy->rank(current) <= policy->rank(client));
 		}
 		assert_int_equal(queues->levels[level].n_active, active);
 		assert_int_equal(current != NULL, active != 0);
@@ -289,7 +296,7 @@ static void test_no_starvation(void **unused)
 /* By weight, within 1 % of the GPU, although timers are late and evictions differ. */
 static void test_shares(void **unused)
 {
-	static const char *const fair[] = {"ffs", "wfq"};
+	static const char *const fair[] = {"ffs", "wfq", "whpf"};
 
 	(void)unused;
 	for (unsigned i = 0; i < 10; i++) {
@@ -298,7 +305,7 @@ static void test_shares(void **unused)
 		random_trace(16);
 		for (size_t c = 0; c < trace.n_clients; c++)
 			weights += traits[c].share;
-		for (size_t policy = 0; policy < 2; policy++) {
+		for (size_t policy = 0; policy < countof(fair); policy++) {
 			struct sim_result result;
 			run(fair[policy], options, &result);
 			for (size_t c = 0; c < result.n; c++)
@@ -311,11 +318,12 @@ static void test_shares(void **unused)
 }
 
 /* hpf among same-level clients is shortest remaining time first. With long and short work the
- * slowdown is less than first come first served, which is `static` with equal shares. */
+ * slowdown is less than first come first served, which is `static` with equal shares. whpf is
+ * close to hpf, although many requests here are longer than their client's part of a round. */
 static void test_shortest_first(void **unused)
 {
-	static const char *const both[] = {"hpf", "static"};
-	double slowdown[2][2] = {0};
+	static const char *const all[] = {"hpf", "static", "whpf"};
+	double slowdown[2][3] = {0};
 
 	(void)unused;
 	for (unsigned i = 0; i < 20; i++) {
@@ -333,9 +341,9 @@ static void test_shortest_first(void **unused)
 			/* Half of the GPU's capacity. */
 			traits[c].every = 2 * trace.n_clients * traits[c].work;
 		}
-		for (unsigned r = 0; r < 2; r++) {
+		for (unsigned r = 0; r < countof(all); r++) {
 			struct sim_result result;
-			run(both[r], options, &result);
+			run(all[r], options, &result);
 			for (size_t c = 0; c < result.n; c++)
 				slowdown[i % 2][r] += (double)result.clients[c].turnaround /
 						      (double)(result.clients[c].work + 1);
@@ -344,6 +352,8 @@ static void test_shortest_first(void **unused)
 	}
 	assert_true(slowdown[0][0] < slowdown[0][1]);
 	assert_true(slowdown[1][0] < slowdown[1][1]);
+	assert_true(slowdown[0][2] < 1.25 * slowdown[0][0]);
+	assert_true(slowdown[1][2] < 1.25 * slowdown[1][0]);
 }
 
 /* Under MPS no client is held for launches that are no longer than a switch costs, and the GPU is

@@ -273,7 +273,7 @@ document all ConfigMap weir-batch > "$dir/batch"
 check "a profile has its own policy" in_document "policy: wfq" all ConfigMap weir-batch
 check "and what all have" in_document "aging: never" all ConfigMap weir-batch
 check "which the programs take" programs_accept "$dir/batch"
-check "the others keep theirs" in_document "policy: hpf" all ConfigMap weir
+check "the others keep theirs" in_document "policy: whpf" all ConfigMap weir
 check "its pods go to its nodes" in_document "weir.dev/profile: batch" all DaemonSet weir-batch
 check "the others do not" in_document "operator: NotIn" all DaemonSet weir
 check "with an affinity of the user's" render affine --set profiles.batch.agent.policy=wfq --set-json \
