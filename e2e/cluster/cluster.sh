@@ -313,7 +313,7 @@ start_controller() {
 start_controllers() {
     start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
     start_controller controllers "$port_controllers" "$kube/kube-controller-manager" \
-        --controllers=daemonset-controller,deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
+        --controllers=daemonset-controller,deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller,resourceclaim-controller \
         --service-account-private-key-file="$W/pki/sa.key" --root-ca-file="$W/pki/api/apiserver.crt"
     # The service of the API server, which kube-proxy would provide.
     ip addr replace "$SERVICE_ADDRESS/32" dev lo

@@ -18,6 +18,8 @@ export CONTROLLERS=1
 . "$here/health.sh"
 # shellcheck source-path=SCRIPTDIR source=../said.sh
 . "$here/said.sh"
+# shellcheck source-path=SCRIPTDIR source=../dra.sh
+. "$here/dra.sh"
 
 RELEASE_NAMESPACE=weir-system
 VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
@@ -468,6 +470,37 @@ cdi() {
         jq -e --argjson gpus $SIM_GPUS '.kind == "weir.dev/gpu" and (.devices | length) == $gpus' "$W/cdi/weir.dev-gpu.json" > /dev/null
 }
 
+# GPUs by ResourceClaim, beside shares; the policies keep the plugin to its node, and the scheduler of 1.34 alive.
+claims() {
+    local token name body
+    [ -n "$CONTAINERD" ] || return 77
+    # The chart has one folder of the kubelet; this kubelet keeps its own elsewhere.
+    mkdir -p /var/lib/kubelet/plugins_registry && mount --bind "$W/lib/plugins_registry" /var/lib/kubelet/plugins_registry || return 1
+    helm upgrade weir charts/weir -f "$W/values.yaml" --set dra.enabled=true,dra.shares=60 --set host.cdiDir="$W/cdi" \
+        --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 40)) &&
+        until_ok 30 offers $SIM_GPUS && unprivileged || {
+        describe
+        return 1
+    }
+    claim_pod claimed "$(exactly gpu 30 200Mi)" "$(worker claimed)" && until_ok 30 ready claimed && until_ok 10 client_has claimed .share 30 &&
+        client_has claimed .memoryLimit $((200 << 20)) && finishes claimed || return 1
+    body=$(jq -n --argjson request "$(exactly gpu 10 64Mi | jq '.exactly.count = 2')" '{metadata: {name: "two"}, spec: {devices: {requests: [$request]}}}')
+    ! name=$(api POST "$CLAIMS/resourceclaims" "$body" 2> /dev/null) && grep -q 'use several requests' <<< "$name" || return 1
+    ! name=$(api POST "$CLAIMS/resourceclaimtemplates" "$(jq '.spec |= {spec: .}' <<< "$body")" 2> /dev/null) &&
+        grep -q 'use several requests' <<< "$name" && token=$(agent_token) || return 1
+    name=$(api GET /apis/resource.k8s.io/v1/resourceslices | jq -r '.items[0].metadata.name')
+    denied "$token" "/apis/resource.k8s.io/v1/resourceslices/$name" '{"spec": {"driver": "gpu.example.org"}}' &&
+        denied "$token" /apis/resource.k8s.io/v1/resourceslices '{"metadata": {"name": "other"}, "spec": {"driver": "gpu.weir.dev", "nodeName": "other",
+            "pool": {"name": "other", "generation": 1, "resourceSliceCount": 1}}}' POST "" && grep -q 'its own node only' "$W/denied" || {
+        cat "$W/denied"
+        return 1
+    }
+}
+
+client_has() {
+    [ "$(client "$1" "$2")" = "$3" ]
+}
+
 uninstalls() {
     clear_pods
     pod again 10 vector-add && succeeds again 30 && pod_delete again &&
@@ -476,7 +509,8 @@ uninstalls() {
         echo "# left: $(left)"
         return 1
     }
-    until_ok 30 allocatable_is 0 && no_labels || {
+    # The kubelet deletes the slices of a driver that stays away.
+    until_ok 30 allocatable_is 0 && until_ok 90 offers 0 && no_labels || {
         echo "# the node says $(api GET "/api/v1/nodes/$NODE" | jq -c '[.status.allocatable, .metadata.labels]')"
         return 1
     }
@@ -486,6 +520,7 @@ uninstalls() {
 left() {
     find "$W"/node "$W"/tmpfs/run -mindepth 2
     find "$W"/tmpfs/run "$W"/cdi -mindepth 1
+    find /var/lib/kubelet/plugins -name '*weir*' 2> /dev/null
     find "$PLUGINS" -name 'weir*'
     local pid mounts=' [^ ]*/(libweir.so|run/weir[^ ]*) '
     grep -oE "$mounts" /proc/self/mountinfo
@@ -494,6 +529,7 @@ left() {
         grep -sxE 'weir-.*' "/proc/$pid/comm"
     done
     local path
+    api GET /apis/resource.k8s.io/v1/deviceclasses | jq -r '.items[].metadata.name'
     for path in /api/v1/{pods,configmaps,services,serviceaccounts,secrets} /apis/apps/v1/daemonsets /apis/batch/v1/jobs \
         /apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings} \
         /apis/admissionregistration.k8s.io/v1/{validatingadmissionpolicies,validatingadmissionpolicybindings} \
@@ -524,6 +560,7 @@ cases=(
     "rolls_back|helm rollback to the first version's images under both: they go on; new pods have its library"
     "uninstalls_under_pods|helm uninstall leaves a running pod its library, which finds the next install's agent"
     "cdi|helm upgrade to CDI: a pod gets its GPU by name"
+    "claims|helm upgrade to claims: a pod gets a part of a GPU by one; who may not, cannot change slices"
     "uninstalls|helm uninstall leaves no file, mount, process or object"
 )
 
