@@ -15,6 +15,7 @@ test-level_STATIC       := agent node base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml
 test-checkpoint_SRC    := agent/tests/test-checkpoint.c agent/kubernetes/checkpoint.c
+test-checkpoint_CPPFLAGS := -Iagent/include
 test-checkpoint_STATIC := node base
 test-checkpoint_LIBS   := -lcmocka -lcjson
 test-pod-check_SRC     := agent/tests/test-pod-check.c

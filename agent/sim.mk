@@ -17,6 +17,7 @@ test-sim_CPPFLAGS       := -Iagent/include
 test-sim_STATIC         := agent node base
 test-sim_LIBS           := -lcmocka -lyaml -lm
 test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/units.c
+test-objective_CPPFLAGS := -Iagent/include
 test-objective_LIBS     := -lcmocka
 test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
