@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             memory-ways counter nvml-view nvml-view-linked hoard
+             memory-ways counter nvml-view nvml-view-linked hoard cas
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -18,6 +18,8 @@ nvml-view_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_CFLAGS := -DLINKED
 hoard_SRC := e2e/workloads/hoard.c $(WORKLOAD_SPIN)
+cas_SRC := e2e/workloads/cas.c $(WORKLOAD_GEN)/cas-ptx.c
+cas_STATIC := base
 counter_SRC := e2e/workloads/counter.c
 counter_STATIC := base
 counter_LDFLAGS := -Wl,--export-dynamic-symbol=ioctl
