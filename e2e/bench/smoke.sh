@@ -45,7 +45,7 @@ all() { # SET EXPERIMENT...
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
 e2e/bench/run --list > "$tmp/list"
-for set in first-light hardware slices forms sched sched-timeslice cluster node mps; do
+for set in first-light hardware slices first-launches forms sched sched-timeslice cluster node mps; do
     check "run lists $set" e2e/bench/run "$set" --list
 done
 for file in e2e/bench/experiments/*.py; do
@@ -58,6 +58,7 @@ all forms form-coverage form-leave-time queue-leave-time form-overhead module-fi
     results-under-eviction burst-blocks-mps
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
+all first-launches first-launch
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand

@@ -1,0 +1,147 @@
+"""LOW is a program that nobody has run before: one launch of seconds, 262 144 threads that compare and swap one word. HIGH
+sends bursts from the moment that it starts. The code is that of a new program in each cold start, and the same again in
+the warm start behind it."""
+
+import time
+
+import bursts
+from bursts import HIGH, LOW
+from experiment import MPS
+from node import Failure
+from report import at_most
+from watch import requests
+
+SHOWS = "latency of HIGH's bursts from the start of a program that is one launch of seconds"
+PAPER = ""
+BOUNDS = {"p99 against alone": at_most(1.15)}
+BASELINES = ("HIGH alone", "time-slicing", "MPS", "Weir whose first launches do not wait")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+MODES = ("mps", "timeslice")
+
+PAIRS = 5  # of a cold and a warm start
+PLAIN_STARTS = 2  # of each baseline
+LENGTH_MS = 2500  # of the launch, alone
+WINDOW = 5.0  # seconds from a start
+ENOUGH = 95  # seconds; the starts that are left then are cut
+SALTS = 100000  # code of different runs differs
+NATIVE = "its forms were not ready in time"
+
+
+def p99(values):
+    return sorted(values)[min(len(values) - 1, int(0.99 * len(values)))]
+
+
+class Starts:
+    """Starts of the program beside a HIGH that sends bursts all the time. @iterations: of the program's loop."""
+
+    def __init__(self, bench, weir, mps, patience_ms=None):
+        self.bench, self.weir, self.mps = bench, weir, mps
+        self.env = {"WEIR_LOG": "info"}
+        if patience_ms is not None:
+            self.env["WEIR_FIRST_LAUNCH_MS"] = str(patience_ms)
+        self.window = 0.2 if bench.node.simulated else WINDOW
+        self.log = bench.node.folder / f"bursts-{time.monotonic_ns()}.log"
+        self.native = 0  # first launches whose forms were not ready in time
+
+    def __enter__(self):
+        self.log.touch()
+        self.log.chmod(0o666)
+        argv = self.bench.burst_argv(1 << 40, extra=("--log", str(self.log)))
+        self.high = self.bench.node.start("burst", argv, HIGH, self.weir, mps=self.mps)
+        self.high.wait_ready()
+        time.sleep(0.1 if self.bench.node.simulated else 0.5)
+        return self
+
+    def __exit__(self, *_):
+        self.high.stop()
+        self.high.wait_end(60)
+
+    def start(self, salt, iterations):
+        """HIGH's requests of the window, us; and ms of the program's launch, whose result is right."""
+        node = self.bench.node
+        argv = [node.program("cas"), *node.sizes, "--salt", str(salt), "--iterations", str(iterations)]
+        begin = time.time()
+        low = node.start("cas", argv, LOW, self.weir, mps=self.mps, env=self.env)
+        time.sleep(self.window)
+        ms = low.result()["ms"]
+        self.native += NATIVE in low.errors
+        until = max(begin + self.window, time.time()) if node.simulated else begin + self.window
+        window = [us for at, us in requests(self.log) if begin <= at <= until]
+        if not window:
+            raise Failure("HIGH sent nothing in the window")
+        return window, ms
+
+
+def measured_iterations(bench):
+    argv = [bench.node.program("cas"), *bench.node.sizes, "--calibrate"]
+    argv += ["--length-ms", "20" if bench.node.simulated else str(LENGTH_MS)]
+    return int(bench.node.start("calibrate", argv, LOW, False).result())
+
+
+def described(values, ms):
+    return f"p99 {p99(values):.0f} us (n={len(values)}), the launch {ms:.0f} ms"
+
+
+def show(bench, name, alone, iterations, salts, **how):
+    """A baseline: the worst of its starts."""
+    starts = 1 if bench.node.simulated else PLAIN_STARTS
+    with Starts(bench, **how) as of:
+        measured = [of.start(next(salts), iterations) for _ in range(starts)]
+    ratios = [p99(values) / alone["p99"] for values, _ in measured]
+    each = ", ".join(f"{ratio:.2f}x" for ratio in ratios)
+    bench.report.add(f"{name}, p99, worst of {starts}", f"{max(ratios):.2f}x", baselines=f"{each}; {described(*measured[-1])}")
+
+
+def judge(bench, name, measured, alone):
+    """Each start has to be within the bound: so the worst is judged."""
+    ratios = [p99(values) / alone["p99"] for values, _ in measured]
+    worst = max(range(len(ratios)), key=lambda i: ratios[i])
+    each = ", ".join(f"{ratio:.2f}x" for ratio in ratios)
+    bench.report.judge(
+        f"Weir, {name}, p99, worst of {len(ratios)}", ratios[worst], BOUNDS["p99 against alone"],
+        f"{each}; {described(*measured[worst])}",
+    )
+
+
+def prepare_weir(bench):
+    """An agent in the mode of the experiment."""
+    node, under_mps = bench.node, bench.mode == MPS
+    node.stop_agent()
+    if not under_mps:
+        node.stop_mps()
+    if node.simulated:
+        node.simulate("" if under_mps else "slices = 1\n")
+    node.agent_under_mps = under_mps
+    node.ensure_agent()
+
+
+def pairs_of_starts(bench, iterations, salts, until):
+    """Cold starts, warm starts, and how many first launches of them ran natively."""
+    cold, warm, pairs = [], [], 1 if bench.node.simulated else PAIRS
+    with Starts(bench, True, bench.mode == MPS) as of:
+        while len(cold) < pairs and (time.monotonic() < until or not cold):
+            salt = next(salts)
+            cold.append(of.start(salt, iterations))
+            warm.append(of.start(salt, iterations))
+    if len(cold) < pairs:
+        bench.report.cut(f"{len(cold)} of {pairs} pairs of starts")
+    return cold, warm, of.native
+
+
+def run(bench):
+    until = time.monotonic() + ENOUGH
+    first = time.time_ns() // 1000 % SALTS * 1000
+    salts = iter(range(first, first + 1000))
+    bench.node.ensure_mps()
+    iterations = measured_iterations(bench)
+    alone = bench.burst(False)
+    bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
+    show(bench, "time-slicing", alone, iterations, salts, weir=False, mps=False)
+    show(bench, "MPS", alone, iterations, salts, weir=False, mps=True)
+    prepare_weir(bench)
+    show(bench, "Weir, first launches do not wait", alone, iterations, salts, weir=True, mps=bench.mode == MPS, patience_ms=0)
+    cold, warm, native = pairs_of_starts(bench, iterations, salts, until)
+    judge(bench, "cold compile cache", cold, alone)
+    judge(bench, "warm compile cache", warm, alone)
+    bench.report.add("Weir, forms not ready in time", f"{native} of {len(cold) + len(warm)} starts")
