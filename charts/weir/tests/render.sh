@@ -253,6 +253,14 @@ check "and no other" in_document "an agent may change its own pod only" plain Va
 check "not if it is off" render unplaced --set admission.place=false --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
 check "then there is none" has_not unplaced "MutatingAdmissionPolicy"
 check "nor does the agent label its pod" has_not unplaced "POD_NAME"
+check "without asking there is no NetworkPolicy" has_not plain "kind: NetworkPolicy"
+check "nor a quota" has_not plain "kind: ResourceQuota"
+check "a NetworkPolicy and a quota" render guarded --set networkPolicy.enabled=true,resourceQuota.enabled=true,resourceQuota.pods=50 \
+    --set-json 'networkPolicy.from=[{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]'
+check "only metrics are reached" in_document "- {port: metrics, protocol: TCP}" guarded NetworkPolicy weir
+check "and by those that were named" in_document "team: monitoring" guarded NetworkPolicy weir
+check "pods of the class are allowed" in_document 'values: ["system-node-critical"]' guarded ResourceQuota weir
+check "as many as were named" in_document 'pods: "50"' guarded ResourceQuota weir
 check "pods wait for room on their node" in_document "noRoom: wait" plain ConfigMap weir
 check "the agent may delete them" in_document "verbs: [delete]" plain ClusterRole weir
 check "and no others" in_document "an agent may delete pending pods that ask for shares only" plain ValidatingAdmissionPolicy weir-waiting
