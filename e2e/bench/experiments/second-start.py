@@ -1,0 +1,151 @@
+"""Each benchmark that ends by itself runs until libweir has settled on forms for its kernels. Then it starts again: the
+second pod of its kind. HIGH shares the GPU and sleeps. Which forms a process has chosen stands in libweir's log."""
+
+import re
+import statistics
+import subprocess
+import time
+
+from bursts import HIGH, LOW
+from report import at_least, at_most
+
+SHOWS = "forms and times of the first launches of the second process of a kind"
+PAPER = ""
+BOUNDS = {"settled at the first launch": at_least(100), "first 20 rounds against settled": at_most(1.02)}
+BASELINES = ("the same without Weir", "the first process, settled")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+
+FIRST = 20  # rounds
+SECONDS = 0.4  # of rounds, when all is settled
+SETTLE, SETTLE_MAX = 1.0, 4.0  # seconds of rounds until the first process is taken as settled
+STARTS = 2  # of the second process; the better one counts, as HIGH may wake up in the other
+HIGH_SLEEPS = ("--gap-min-us", "12000000", "--gap-max-us", "15000000")  # a client idle for 20 s would not count
+LEAD = 30_000_000  # ns from a command to the begin of its rounds
+ENDLESS = ("work-queue", "polling-server", "endless-simulation")
+SIMULATED_ONLY = ("triad", "stencil")
+
+CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, \d+ us: (.+), \d+ us \((.+)\)")
+WHO_WAITS = ("while same-level clients wait", "while somebody waits")  # such a line belongs to the one before it
+UNKNOWN = "nobody has launched it yet"
+NATIVE = "its forms were not ready in time"
+
+
+def choices(log):
+    """(kernel, blocks) to what libweir chose, in order: pairs of the reason and the forms by who waits."""
+    found = {}
+    for name, blocks, form, why in CHOICE.findall(log):
+        chosen = found.setdefault((name, blocks), [])
+        if why in WHO_WAITS and chosen:
+            chosen[-1][1][why] = form
+        else:
+            chosen.append((why, {"": form}))
+    return found
+
+
+def settled(log):
+    """(kernel, blocks) to the forms that were chosen last, of kernels that were measured or known."""
+    return {key: chosen[-1][1] for key, chosen in choices(log).items() if chosen[-1][0] != UNKNOWN}
+
+
+class Process:
+    """A worker that runs one benchmark."""
+
+    def __init__(self, bench, name, weir):
+        node = bench.node
+        argv = [node.bench("worker"), *node.sizes, "--only", name, "--class", "trivial" if node.simulated else "small"]
+        env = {"WEIR_LOG": "debug"} if weir else None
+        self.node = node
+        self.client = node.start(f"worker-{name}", argv, LOW, weir, env=env, stdin=subprocess.PIPE)
+
+    def __enter__(self):
+        self.client.wait_ready()
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            self.client.kill()
+        else:
+            self.client.leave()
+
+    def rounds(self, seconds):
+        """The ends of rounds one after the other, us after the begin."""
+        begin = time.monotonic_ns() + LEAD
+        self.client.tell("endless", begin, begin + int(seconds * 1e9), 1, 0)
+        return [end / 1e3 for end in self.client.answer(seconds + 60)["ends"]]
+
+    def is_tuning(self):
+        time.sleep(0.2)
+        return any(known["tuning"] for known in self.node.status() if known["pid"] == self.client.process.pid)
+
+    def settle(self, seconds):
+        """Rounds until libweir compares no forms."""
+        done = 0
+        while done == 0 or (done < SETTLE_MAX and self.is_tuning()):
+            self.rounds(seconds)
+            done += seconds
+
+
+def a_round(ends):
+    """us, at the end of the measurement."""
+    gaps = [after - before for before, after in zip(ends, ends[1:])]
+    return statistics.median(gaps[len(gaps) // 2 :]) if gaps else ends[0]
+
+
+def first_rounds(ends):
+    """us of one of the first rounds, on average."""
+    n = min(FIRST, len(ends))
+    return ends[n - 1] / n
+
+
+def start_again(bench, name, seconds, want):
+    """us of a first round, and the kernels whose first forms are not those of @want."""
+    with Process(bench, name, True) as process:
+        first = first_rounds(process.rounds(seconds))
+    log = process.client.errors
+    have = {key: chosen[0][1] for key, chosen in choices(log).items()}
+    wrong = [kernel for (kernel, blocks), forms in want.items() if have.get((kernel, blocks)) != forms]
+    return first, sorted(set(wrong)) or ([NATIVE] if NATIVE in log else [])
+
+
+def measure(bench, name):
+    """Kernels with settled forms, those of them that began otherwise, and whether the first rounds were as fast."""
+    simulated = bench.node.simulated
+    seconds = 0.1 if simulated else SECONDS
+    with Process(bench, name, False) as process:
+        ends = process.rounds(seconds)
+        plain, plain_settled = first_rounds(ends), a_round(ends)
+    with Process(bench, name, True) as process:
+        process.settle(0.2 if simulated else SETTLE)
+        usual = a_round(process.rounds(seconds))
+    want = settled(process.client.errors)
+    starts = [start_again(bench, name, seconds, want) for _ in range(1 if simulated else STARTS)]
+    first, wrong = min(starts)
+    # Without Weir the first rounds are slower, too: the driver loads code then.
+    ratio = first / usual / (plain / plain_settled)
+    bench.report.judge(
+        f"{name}, first {FIRST} rounds against settled", ratio, BOUNDS["first 20 rounds against settled"],
+        f"{first:.0f} us, settled {usual:.0f} us; without Weir {plain:.0f} us, {plain_settled:.0f} us; "
+        f"{len(want)} kernels settled, otherwise at first: {', '.join(wrong) or 'none'}",
+    )
+    return len(want), sum(len(wrong) for _, wrong in starts) / len(starts)
+
+
+def benchmarks(bench):
+    """Those that end by themselves."""
+    argv = [bench.node.program("kernels"), "--list"]
+    listed = subprocess.run(argv, env=bench.node.environment(False), capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in listed.splitlines()]
+    return SIMULATED_ONLY if bench.node.simulated else [name for name in names if name not in ENDLESS]
+
+
+def run(bench):
+    bench.node.ensure_mps()
+    bench.node.renew_agent()
+    with bench.node.running("burst", bench.burst_argv(1 << 40, extra=HIGH_SLEEPS), HIGH, True):
+        counts = [measure(bench, name) for name in benchmarks(bench)]
+    kernels, wrong = sum(count for count, _ in counts), sum(count for _, count in counts)
+    bench.report.judge(
+        "kernels whose first launch has the settled form", 100 * (1 - wrong / kernels) if kernels else 0,
+        BOUNDS["settled at the first launch"], f"{kernels} kernels with settled forms, by size, of {len(counts)} benchmarks",
+    )
