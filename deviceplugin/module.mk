@@ -79,7 +79,7 @@ fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml
 
 # Scripts and chart that install it on a node.
-SHELL_TESTS += deploy/tests/install-runtime.sh deploy/tests/remove-runtime.sh deploy/tests/remove-versions.sh deploy/tests/unlabel-nodes.sh deploy/tests/images.sh deploy/tests/release.sh charts/weir/tests/render.sh charts/weir/tests/monitoring.sh
+SHELL_TESTS += deploy/tests/install-runtime.sh deploy/tests/remove-runtime.sh deploy/tests/remove-versions.sh deploy/tests/unlabel-nodes.sh deploy/tests/images.sh deploy/tests/release.sh deploy/tests/pages.sh charts/weir/tests/render.sh charts/weir/tests/monitoring.sh
 
 # A kubelet's calls to the driver, for e2e/cluster/tests/dra-nodes.sh.
 PROGRAMS += dra-call

@@ -225,6 +225,33 @@ refused_at_once() {
     echo "# ${#never_holds[@]} annotations and requests are refused when they are created; $(tried pod priority=High | jq -r .message)"
 }
 
+# The API server and Weir's policies accept each object in the operators' pages, in a dry run.
+pages() {
+    local file kind path class=/apis/node.k8s.io/v1/runtimeclasses result=0
+    mkdir -p "$W/pages"
+    python3 deploy/tests/pages.py --manifests "$W/pages" "$helm" deploy/docs/*.md > "$W/pages.log" 2>&1 9>&- || {
+        grep -A 3 '^not ok' "$W/pages.log" | sed 's/^/# /'
+        return 1
+    }
+    api POST $class '{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "runc"}' > /dev/null || return 1
+    for file in "$W"/pages/*.yaml; do
+        kind=$(sed -n 's/^kind: //p' "$file")
+        case $kind in
+        Pod | ResourceQuota) path=/api/v1/namespaces/default/${kind,,}s ;;
+        ResourceClaimTemplate) path=/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates ;;
+        RuntimeClass) continue ;; # as above
+        *) echo "# ${file##*/} has a $kind" && result=1 && continue ;;
+        esac
+        api POST "$path?dryRun=All&fieldValidation=Strict" "$(cat "$file")" application/yaml > "$W/answer" 2>&1 || {
+            echo "# ${file##*/}: $(tr '\n' ' ' < "$W/answer" | cut -c1-400)"
+            result=1
+        }
+    done
+    echo "# $(find "$W/pages" -name '*.yaml' | wc -l) objects in the operators' pages"
+    api DELETE $class/nvidia > /dev/null
+    return $result
+}
+
 # Pods of the Deployment `web`: a filter of jq over the list.
 web() {
     api GET "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb" | jq -r "$1"
@@ -552,6 +579,7 @@ cases=(
     "tests|helm test: a pod gets a share and everything with it"
     "labels|the agent labels its own node and may change nothing else"
     "refused_at_once|annotations and requests that can never hold are refused when they are created"
+    "pages|the objects in the operators' pages are accepted"
     "waits|a pod that fits on no GPU waits, with a reason, until there is room; no pod fails"
     "waits_without_policy|without the policy it waits on the node, which admits others; it is replaced when there is room"
     "preempts|a Guaranteed pod preempts a BestEffort one"

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Checks what is in the fences of the operators' pages. The words after the backticks say what a fence has:
+
+  sh              commands; each is checked: helm installs and upgrades are rendered with their settings, weirctl and
+                  make must know the command, kubectl lines must parse
+  sh run          the same, and they are executed in the repository's root
+  yaml manifest   objects for the API server: HELM renders them, and `--manifests FOLDER` writes them for a test that
+                  has one (e2e/cluster/tests/chart.sh)
+  yaml values     values of the chart, rendered with it
+  yaml agent      a part of the agent's configuration, which weir-agent checks; `yaml plugin`: of the device plugin's
+  promql          expressions, one a line; promtool checks them, and the metrics must exist
+  text, yaml part output, and parts of files; not checked
+
+  pages.py [--manifests FOLDER] HELM PAGE...    prints TAP; $B has the programs, $PROMTOOL may be empty
+"""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+B = os.environ.get("B", "build")
+KUBE = ["--kube-version", "1.34.0", "--api-versions", "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"]
+scratch = tempfile.TemporaryDirectory(prefix="weir-pages-")
+CODE = "\n".join(open(path, encoding="utf-8").read() for path in
+                 subprocess.run(["git", "ls-files", "agent/*.c", "Makefile", "*.mk"], capture_output=True, text=True,
+                                check=True).stdout.split())
+
+
+def fences(page):
+    """(line, kind, text) of each; fences inside of lists are indented."""
+    found, kind = [], None
+    for number, line in enumerate(open(page, encoding="utf-8").read().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            if kind is None:
+                kind, first, lines = line.strip()[3:].strip(), number, []
+            else:
+                found.append((first, kind, "\n".join(lines) + "\n"))
+                kind = None
+        elif kind is not None:
+            lines.append(line)
+    return found
+
+
+def run(*command, text=None):
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=300)
+    return None if done.returncode == 0 else (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+
+
+def written(name, text):
+    path = os.path.join(scratch.name, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def render(*arguments):
+    return run(helm, "template", "weir", "charts/weir", *KUBE, *arguments)
+
+
+def check_helm(words):
+    """The same settings in `helm template`; `-f FILE` names a fence with values, which is checked itself."""
+    if words[1] not in ("install", "upgrade"):
+        return None if words[1] in ("uninstall", "rollback", "status", "test", "history", "push") else "no such command"
+    settings = []
+    for at, word in enumerate(words):
+        if word in ("--set", "--set-string", "--namespace"):
+            settings += words[at:at + 2]
+    return render(*settings)
+
+
+def check_command(line):
+    words = shlex.split(line, comments=True)
+    while words and re.fullmatch(r"\w+=.*", words[0]):
+        words = words[1:]
+    if not words:
+        return None
+    if words[0] == "helm":
+        return check_helm(words)
+    if words[0] == "weirctl" or "weirctl" in words:
+        command = words[words.index("weirctl") + 1]
+        usage = subprocess.run([f"{B}/bin/weirctl", "--help"], capture_output=True, text=True, check=True).stdout
+        return None if re.search(rf"\[OPTION...\] {command}\b", usage) else f"weirctl has no command {command}"
+    if words[0] == "make":
+        missing = [word for word in words[1:] if not re.match(r"-|\w+=|build/", word) and not re.search(rf"^{word}:", CODE, re.M)]
+        return f"make has no target {missing[0]}" if missing else None
+    return None
+
+
+def commands(text):
+    """Lines, joined where they are continued."""
+    return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def check_sh(text, kind):
+    problem = run("bash", "-n", text=text)
+    for line in [] if problem else commands(text):
+        for part in re.split(r"&&|\|\|?|;", line):
+            problem = problem or check_command(part)
+    return problem or (run("bash", "-eo", "pipefail", "-c", text) if kind == "sh run" else None)
+
+
+def check_manifest(text, _):
+    written("raw/Chart.yaml", "apiVersion: v2\nname: raw\nversion: 0.0.0\n")
+    return run(helm, "template", "raw", os.path.dirname(written("raw/templates/raw.yaml", text + "\n").replace("/templates", "")))
+
+
+def check_values(text, _):
+    return render("-f", written("values.yaml", text))
+
+
+def check_config(text, kind):
+    program = {"yaml agent": "weir-agent", "yaml plugin": "weir-device-plugin"}[kind]
+    os.environ.setdefault("NODE_NAME", "node")
+    return run(f"{B}/bin/{program}", "--check-config", "--config", written("config.yaml", text))
+
+
+def check_promql(text, _):
+    for name in re.findall(r"\bweir_\w+", text):
+        if f'"{name}"' not in CODE and f'"{re.sub("_(bucket|sum|count)$", "", name)}"' not in CODE:
+            return f"the agent has no metric {name}"
+    promtool = os.environ.get("PROMTOOL")
+    rules = [{"record": f"page:{at}", "expr": line} for at, line in enumerate(commands(text))]
+    return promtool and run(promtool, "check", "rules", "--lint=none",
+                            written("rules.yaml", json.dumps({"groups": [{"name": "page", "rules": rules}]})))
+
+
+CHECKS = {"sh": check_sh, "sh run": check_sh, "yaml manifest": check_manifest, "yaml values": check_values,
+          "yaml agent": check_config, "yaml plugin": check_config, "promql": check_promql, "yaml part": lambda *_: None, "text": lambda *_: None}
+
+
+def main():
+    failed = 0
+    for page in pages:
+        for number, kind, text in fences(page):
+            what = f"{page}:{number}: {kind}"
+            problem = CHECKS[kind](text, kind) if kind in CHECKS else f"no such kind of fence: '{kind}'"
+            print(("not ok - " if problem else "ok - ") + what)
+            for line in (problem or "").splitlines()[:10]:
+                print("#", line)
+            failed |= bool(problem)
+            if manifests and kind == "yaml manifest":
+                for at, document in enumerate(re.split("^---\n", text, flags=re.M)):
+                    with open(f"{manifests}/{os.path.basename(page)}-{number}-{at}.yaml", "w", encoding="utf-8") as file:
+                        file.write(document)
+    sys.exit(failed)
+
+
+arguments = sys.argv[1:]
+manifests = arguments[1] if arguments[0] == "--manifests" else None
+helm, *pages = arguments[2:] if manifests else arguments
+main()
