@@ -109,7 +109,7 @@ weir-inside_SRC      := $(libweir.so_SRC)
 weir-inside_CPPFLAGS := $(libweir.so_CPPFLAGS)
 weir-inside_CFLAGS   := -Wno-deprecated-declarations
 weir-inside_DEPS     := $(GEN)/forward-names.inc
-INSIDE_TESTS := test-channel-groups test-expect test-stream-level test-stream test-thread test-memory-limit test-memory-wait test-memory-code test-function test-function-end test-launch-path test-predict test-first-launch test-preempt test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-level-change
+INSIDE_TESTS := test-channel-groups test-expect test-stream-level test-stream test-thread test-memory-limit test-memory-wait test-memory-code test-function test-function-end test-launch-path test-predict test-first-launch test-preempt test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-level-change test-profile
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -122,26 +122,30 @@ endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
 test-memory-limit_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
 test-autotune-length_LDFLAGS := -Wl,--wrap=client_now
-$(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
+$(foreach t,test-profile test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
+test-profile_SRC += runtime-lib/tests/formed.c
 $(foreach t,test-first-launch test-preempt test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-channel-groups test-expect test-stream-level test-demand test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
 # Without the rest of libweir: the autotuner is pure.
-UNIT_TESTS += test-autotune-core
+UNIT_TESTS += test-autotune-core test-autotune-profile
 test-autotune-core_SRC    := runtime-lib/tests/test-autotune-core.c $(wildcard runtime-lib/autotune/*.c)
 test-autotune-core_STATIC := base
 test-autotune-core_LIBS   := -lcmocka -lm
+test-autotune-profile_SRC    := runtime-lib/tests/test-autotune-profile.c $(wildcard runtime-lib/autotune/*.c)
+test-autotune-profile_STATIC := base
+test-autotune-profile_LIBS   := -lcmocka -lm
 UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/preempt/image.c
 test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
-LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-autotune-core test-image \
+LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-autotune-core test-autotune-profile test-image \
                  $(GUEST_TESTS) $(INSIDE_TESTS)
 $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 
 FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link shim/connect shim/ioctl client/channels client/pipes client/level-binding client/link client/request shim/weak-libc shim/thread)
+fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link shim/connect shim/ioctl client/channels client/pipes client/level-binding client/link client/request client/lesson shim/weak-libc shim/thread)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -isystem $(CUDA_HOME)/include
 fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c runtime-lib/base/file.c

@@ -250,6 +250,16 @@ static void settle(struct autotuner *tuner, const char *why)
 void candidate_settle(struct autotuner *tuner, uint32_t candidate, const char *why)
 {
 	candidate_use(tuner, candidate);
+	tuner->measured = false;
+	settle(tuner, why);
+}
+
+void candidate_settle_known(struct autotuner *tuner, const uint32_t candidates[WAITING_COUNT],
+			    const char *why)
+{
+	for (size_t i = 0; i < WAITING_COUNT; i++)
+		atomic_store(&tuner->in_use[i], candidates[i]);
+	tuner->measured = false;
 	settle(tuner, why);
 }
 
@@ -258,6 +268,8 @@ static void settle_measured(struct autotuner *tuner)
 	atomic_store(&tuner->in_use[WAITING_NOBODY], winner(tuner));
 	atomic_store(&tuner->in_use[WAITING_SAME_LEVEL], winner_same_level(tuner));
 	atomic_store(&tuner->in_use[WAITING_URGENT], winner_waited(tuner));
+	tuner->measured = true;
+	tuner->profiled = false;
 	settle(tuner, winner(tuner) ? "measured" : "every form is more than 2 % slower");
 }
 

@@ -33,5 +33,12 @@ void candidate_compare_again(struct autotuner *tuner, const struct autotune_situ
 			     uint32_t candidate);
 /* While comparing: a sample came. */
 void candidates_advance(struct autotuner *tuner, const struct autotune_situation *at);
+/* autotune-profile.c: the candidate's time of @ns is as its profile says. */
+bool autotune_fits_profile(const struct autotuner *tuner, uint32_t candidate, uint64_t ns);
+/* autotune.c: the chain of the first launches in a form. */
+void autotune_expect_evictions(struct autotuner *tuner, const struct autotune_situation *at);
 /* Ends the comparison with this candidate in use. */
 void candidate_settle(struct autotuner *tuner, uint32_t candidate, const char *why);
+/* The same with candidates by who waits, whose ratios are known from elsewhere. */
+void candidate_settle_known(struct autotuner *tuner, const uint32_t candidates[WAITING_COUNT],
+			    const char *why);

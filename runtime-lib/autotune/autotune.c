@@ -32,6 +32,7 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 	tuner->evictions = tuner->chain_unsure = 0;
 	tuner->chain = 0;
 	tuner->outliers = tuner->postponed = 0;
+	tuner->measured = tuner->profiled = false;
 	tuner->seen_at = now;
 	tuner->n = 1;
 	tuner->candidates[0] = (struct candidate){0};
@@ -78,9 +79,12 @@ static enum waiting waiting_settled(const struct autotuner *tuner,
 	return overtaken ? WAITING_NOBODY : waiting_for(at->waiting, launch->native);
 }
 
+/* By a profile it may be native while nobody waits. But it may have more to do than when that was
+ * made, so it must be able to leave. */
 static struct launch_decision decide_assumed(struct autotuner *tuner)
 {
-	uint32_t candidate = load_acquire(&tuner->in_use[WAITING_NOBODY]);
+	uint32_t usual = load_acquire(&tuner->in_use[WAITING_NOBODY]);
+	uint32_t candidate = usual ? usual : load_acquire(&tuner->in_use[WAITING_URGENT]);
 
 	return (struct launch_decision){.candidate = candidate,
 					.config = candidate ? &tuner->candidates[candidate].config
@@ -144,7 +148,7 @@ static void set_chain(struct autotuner *tuner)
 }
 
 /* Of the first launches in a form. */
-static void expect_evictions(struct autotuner *tuner, const struct autotune_situation *at)
+void autotune_expect_evictions(struct autotuner *tuner, const struct autotune_situation *at)
 {
 	uint64_t likely =
 		candidate_is_waited(tuner, at) ? 16 * (tuner->native / EVICTION_WAITED_NS + 1) : 0;
@@ -215,8 +219,10 @@ static void know(struct autotuner *tuner, const struct autotune_situation *at,
 	if (!candidate->clean && candidate->spoiled < UNKNOWN_SAMPLES)
 		return;
 	uint64_t ns = candidate_time(candidate);
-	tuner->native = larger(ns ? ns : sample->ns, 1);
 	atomic_store(&tuner->assumed, 0);
+	if (tuner->profiled && autotune_fits_profile(tuner, sample->candidate, ns))
+		return;
+	tuner->native = larger(ns ? ns : sample->ns, 1);
 	if (autotune_is_long(tuner->settings, at, tuner->native)) {
 		tuner->state = AUTOTUNE_WANTED; /* for this time */
 		return;
@@ -277,7 +283,7 @@ void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at
 	tuner->outliers = 0;
 	tuner->postponed = 0;
 	launch_configs_add(tuner, facts, waiting_for(at->waiting, tuner->native));
-	expect_evictions(tuner, at);
+	autotune_expect_evictions(tuner, at);
 	if (tuner->n == tuner->first) {
 		if (autotune_forces(settings))
 			log_info("kernel %s cannot be %s here: it runs as it is", tuner->name,

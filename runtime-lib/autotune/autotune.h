@@ -10,6 +10,7 @@
 #include "autotune/autotuner.h"
 
 #include "weir/base.h"
+#include "weir/protocol.h"
 
 /* How to launch a kernel. */
 struct launch_decision {
@@ -78,6 +79,12 @@ enum autotune_need autotune_need(const struct autotuner *tuner,
 				 const struct autotune_situation *at);
 void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at,
 		    const struct kernel_facts *facts);
+/* The same with what another process found out about this kernel. False: it does not fit, because
+ * the kernel takes another time here or cannot be launched so. */
+bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situation *at,
+			   const struct kernel_facts *facts, const struct weir_profile *profile);
+/* What this process found out, without the geometry. False: nothing yet. */
+bool autotune_make_profile(const struct autotuner *tuner, struct weir_profile *out);
 void autotune_no_forms(struct autotuner *tuner, const char *why);
 void autotune_resume(struct autotuner *tuner, const struct autotune_situation *at);
 

@@ -126,6 +126,8 @@ struct autotuner {
 	uint64_t native_at;     /* ns, when native_grants was last given */
 	uint64_t seen_at;       /* ns, last sample */
 	bool rechecked;         /* the candidate seemed hopeless and is compared once more */
+	bool measured;          /* it was settled by a comparison */
+	bool profiled;          /* by a profile */
 	size_t first, n;        /* candidates of this round; of all rounds */
 	uint32_t postponed; /* first candidate not tried because same-level clients wait; or 0 */
 	struct candidate candidates[CANDIDATES_MAX];

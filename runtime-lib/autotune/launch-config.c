@@ -89,7 +89,7 @@ uint64_t launch_config_leave_time(const struct autotuner *tuner, const struct la
 	}
 }
 
-static void add(struct autotuner *tuner, const struct launch_config *config)
+void launch_config_add(struct autotuner *tuner, const struct launch_config *config)
 {
 	if (tuner->n < CANDIDATES_MAX)
 		tuner->candidates[tuner->n++] =
@@ -103,18 +103,24 @@ static void cut(struct launch_config *config, uint32_t chunk, bool ahead)
 	config->workers = smaller(config->workers, config->hidden.tickets);
 }
 
-/* A configuration with tickets of @chunk blocks. @ahead: the next ticket is drawn early. */
+/* Gives it tickets of @chunk blocks. @ahead: the next ticket is drawn early. */
+static void set_tickets(const struct autotuner *tuner, struct launch_config *config, uint64_t chunk,
+			bool ahead)
+{
+	for (size_t i = 0; i < 3; i++)
+		config->hidden.grid[i] = tuner->grid[i];
+	config->hidden.blocks = (uint32_t)launch_blocks(tuner);
+	config->hidden.period = POLL_PERIOD_NS;
+	cut(config, (uint32_t)chunk, ahead);
+}
+
 static void add_tickets(struct autotuner *tuner, const struct launch_config *config, uint64_t chunk,
 			bool ahead)
 {
 	struct launch_config added = *config;
 
-	for (size_t i = 0; i < 3; i++)
-		added.hidden.grid[i] = tuner->grid[i];
-	added.hidden.blocks = (uint32_t)launch_blocks(tuner);
-	added.hidden.period = POLL_PERIOD_NS;
-	cut(&added, (uint32_t)chunk, ahead);
-	add(tuner, &added);
+	set_tickets(tuner, &added, chunk, ahead);
+	launch_config_add(tuner, &added);
 }
 
 void launch_config_refine(struct autotuner *tuner, uint32_t candidate)
@@ -200,13 +206,17 @@ static void add_other_builds(struct autotuner *tuner, const struct kernel_facts 
 /* Only for grids that do not fit on the GPU as a whole. In one that fits, blocks may wait for each
  * other, and a block whose ticket was refused would never come. Also nobody would draw a ticket,
  * and so look at the demand, once all blocks run. */
+static bool may_be_persistent(const struct autotuner *tuner, const struct launch_config *config)
+{
+	return !whole_grid_fits(tuner) && launch_blocks(tuner) > config->workers;
+}
+
 static void add_persistent(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	uint64_t blocks = launch_blocks(tuner), chunk = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (!best_build(&config, facts, WEIR_PERSISTENT) || whole_grid_fits(tuner) ||
-	    blocks <= config.workers)
+	if (!best_build(&config, facts, WEIR_PERSISTENT) || !may_be_persistent(tuner, &config))
 		return;
 	if (chunk) {
 		add_tickets(tuner, &config, smaller(chunk, blocks), chunk > 1 && blocks > 1);
@@ -217,19 +227,38 @@ static void add_persistent(struct autotuner *tuner, const struct kernel_facts *f
 }
 
 /* A grid that fits on the GPU as a whole must fit in this form as well. */
+static bool may_be_resumable(const struct autotuner *tuner, const struct launch_config *config)
+{
+	return !whole_grid_fits(tuner) || launch_blocks(tuner) <= config->workers;
+}
+
 static void add_resumable(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	uint64_t blocks = launch_blocks(tuner), forced = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (!config_init(&config, facts, WEIR_RESUMABLE, 0) ||
-	    (whole_grid_fits(tuner) && blocks > config.workers))
+	if (!config_init(&config, facts, WEIR_RESUMABLE, 0) || !may_be_resumable(tuner, &config))
 		return;
 	uint64_t chunk = smaller(TICKET_NS / (block_time(tuner, config.workers) + 1),
 				 blocks / (4ull * config.workers));
 	if (forced && !whole_grid_fits(tuner))
 		chunk = smaller(forced, blocks);
 	add_tickets(tuner, &config, larger(chunk, 1), false);
+}
+
+static unsigned longest_axis(const unsigned grid[3])
+{
+	unsigned axis = 0;
+
+	for (unsigned i = 1; i < 3; i++)
+		axis = grid[i] > grid[axis] ? i : axis;
+	return axis;
+}
+
+/* The chain has a link for each slice. */
+static uint64_t least_step(uint64_t length)
+{
+	return length / CHAIN_MAX + 1;
 }
 
 /* Slices of about @ns along the longest axis. */
@@ -240,18 +269,17 @@ static void add_slices(struct autotuner *tuner, const struct kernel_facts *facts
 
 	if (!config_init(&config, facts, WEIR_SLICED, 0) || whole_grid_fits(tuner))
 		return;
-	for (unsigned i = 1; i < 3; i++)
-		config.axis = grid[i] > grid[config.axis] ? i : config.axis;
+	config.axis = longest_axis(grid);
 	uint64_t length = grid[config.axis], across = launch_blocks(tuner) / length;
 	uint64_t step = (uint64_t)((double)length * (double)ns / (double)tuner->native);
-	uint64_t full = (config.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
-	step = larger(larger(step, full), least);
+	uint64_t full = (config.workers + across - 1) / across;
+	step = larger(larger(step, full), least_step(length));
 	const struct launch_config *before = &tuner->candidates[tuner->n - 1].config;
 	bool again = before->form == WEIR_SLICED && before->step == step;
 	if (step >= length || again)
 		return;
 	config.step = (unsigned)step;
-	add(tuner, &config);
+	launch_config_add(tuner, &config);
 }
 
 static void add_short_slices(struct autotuner *tuner, const struct kernel_facts *facts)
@@ -264,6 +292,63 @@ static void add_long_slices(struct autotuner *tuner, const struct kernel_facts *
 {
 	if (tuner->native >= LONG_KERNEL_NS && !autotune_forces(tuner->settings))
 		add_slices(tuner, facts, LONG_SLICE_NS);
+}
+
+/* The profile may be of a process with another configuration, or made up: what may hang is checked
+ * as for our own candidates. */
+bool launch_config_restore(const struct autotuner *tuner, const struct kernel_facts *facts,
+			   const struct weir_profile_choice *choice, struct launch_config *out)
+{
+	bool ahead = choice->flags & WEIR_PROFILE_AHEAD, fits = whole_grid_fits(tuner);
+	enum weir_form form = (enum weir_form)choice->form;
+
+	if (form <= WEIR_NATIVE || form >= WEIR_FORM_COUNT || choice->build >= BUILDS_MAX ||
+	    !config_init(out, facts, form, choice->build))
+		return false;
+	if (form == WEIR_SLICED) {
+		out->axis = longest_axis(tuner->grid);
+		out->step = choice->chunk;
+		return !fits && out->step < tuner->grid[out->axis] &&
+		       out->step >= least_step(tuner->grid[out->axis]);
+	}
+	if (form == WEIR_PERSISTENT ? !may_be_persistent(tuner, out)
+				    : !may_be_resumable(tuner, out))
+		return false;
+	/* Blocks that may wait for each other must all run at a time. */
+	if (fits && (choice->chunk != 1 || ahead))
+		return false;
+	if (!fits)
+		out->workers = (uint32_t)smaller(out->workers, choice->workers);
+	out->order = choice->flags & WEIR_PROFILE_APART ? WEIR_TICKETS_APART : WEIR_TICKETS_IN_ROW;
+	set_tickets(tuner, out, choice->chunk, ahead);
+	return true;
+}
+
+void launch_config_describe(const struct launch_config *config, struct weir_profile_choice *out)
+{
+	bool sliced = config->form == WEIR_SLICED;
+
+	*out = (struct weir_profile_choice){
+		.form = (uint8_t)config->form,
+		.build = (uint8_t)config->build,
+		.chunk = sliced ? config->step : config->hidden.chunk,
+		.workers = config->workers,
+	};
+	if (!sliced && config->hidden.ahead)
+		out->flags |= WEIR_PROFILE_AHEAD;
+	if (!sliced && config->order == WEIR_TICKETS_APART)
+		out->flags |= WEIR_PROFILE_APART;
+}
+
+static bool is_short(const struct autotuner *tuner)
+{
+	return block_time(tuner, tuner->resident) <= tuner->settings->latency;
+}
+
+void launch_configs_prepare(struct autotuner *tuner, const struct kernel_facts *facts)
+{
+	tuner->resident = facts->resident;
+	atomic_store(&tuner->short_blocks, is_short(tuner) && tuner->resident);
 }
 
 void launch_configs_add(struct autotuner *tuner, const struct kernel_facts *facts,
@@ -279,10 +364,8 @@ void launch_configs_add(struct autotuner *tuner, const struct kernel_facts *fact
 				    long_blocks[] = {WEIR_RESUMABLE, WEIR_PERSISTENT, WEIR_SLICED};
 	const struct autotune_settings *settings = tuner->settings;
 
-	tuner->resident = facts->resident;
-	bool is_short = block_time(tuner, tuner->resident) <= settings->latency;
-	const enum weir_form *order = is_short ? short_blocks : long_blocks;
-	atomic_store(&tuner->short_blocks, is_short && tuner->resident);
+	launch_configs_prepare(tuner, facts);
+	const enum weir_form *order = is_short(tuner) ? short_blocks : long_blocks;
 	if (waiting == WAITING_SAME_LEVEL)
 		add_long_slices(tuner, facts);
 	for (size_t i = 0; i < countof(short_blocks); i++) {

@@ -1,6 +1,7 @@
 #include "client/link.h"
 
 #include "client/channels.h"
+#include "client/lesson.h"
 #include "client/level-binding.h"
 #include "client/pipes.h"
 #include "client/request.h"
@@ -47,7 +48,7 @@ static int say_hello(const struct client *client, int socket)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	struct weir_hello hello = {
 		.claimed_bit = binding ? binding->bit : WEIR_BIT_NONE,
-		.flags = WEIR_HELLO_TAKES_BIT | WEIR_HELLO_TAKES_PIPES,
+		.flags = WEIR_HELLO_TAKES_BIT | WEIR_HELLO_TAKES_PIPES | WEIR_HELLO_TAKES_PROFILES,
 		.context = client->index,
 		.library = WEIR_VERSION,
 	};
@@ -120,6 +121,8 @@ static struct level_binding *accept_message(struct client *client,
 			    message->refused.text);
 	else if (message->header.type == WEIR_COMPILED)
 		request_answer(client, &message->compiled, n_fds ? fds[--n_fds] : -1, now);
+	else if (message->header.type == WEIR_PROFILE)
+		request_profiles(client, &message->profile);
 	else if (message->header.type == WEIR_PIPES_ANSWER && n_fds)
 		pipes_take(fds[--n_fds]);
 	for (size_t i = 0; i < n_fds; i++)
@@ -312,6 +315,8 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	uint64_t next = request_send(client, link->socket, now);
 	next = smaller(next, tell_channels(client, now));
+	if (link->welcome)
+		next = smaller(next, lesson_send(client, link->socket, now));
 	if (!binding)
 		return next;
 	end_stop(client, binding, now);
@@ -393,6 +398,7 @@ void link_close(struct client *client)
 	}
 	link->retry_at = 0;
 	request_reset(client);
+	lesson_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	free(binding_exchange(client, NULL));
 	link_wake();
@@ -409,6 +415,7 @@ void link_init(struct client *client)
 	link->welcome = false;
 	link->groups_told = 0;
 	request_reset(client);
+	lesson_reset(client);
 	binding_exchange(client, NULL);
 }
 
@@ -431,5 +438,6 @@ void link_fork(void)
 		link->socket = -1;
 		link->newest = (struct level_binding){0};
 		request_reset(client);
+		lesson_reset(client);
 	}
 }

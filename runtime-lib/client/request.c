@@ -64,6 +64,7 @@ uint32_t request_put(struct client *client, int file)
 		request->file = file;
 		request->due = 0;
 		request->lost = request->busy = 0;
+		request->profiles = NULL;
 		set_state(request, REQUEST_QUEUED);
 		return request->id;
 	}
@@ -80,6 +81,7 @@ static void close_file(struct request *request)
 void request_done(struct request *request)
 {
 	close_file(request);
+	free(take(request->profiles));
 	set_state(request, REQUEST_FREE);
 }
 
@@ -135,11 +137,27 @@ static struct request *find_sent(struct client *client, uint32_t id)
 	return NULL;
 }
 
+void request_profiles(struct client *client, const struct weir_profile_message *message)
+{
+	struct request *request = find_sent(client, message->id);
+
+	if (request && !request->profiles)
+		request->profiles = calloc(1, sizeof(*request->profiles));
+	struct kernel_profiles *profiles = request ? request->profiles : NULL;
+	if (!profiles)
+		return;
+	memcpy(profiles->kernel, message->kernel, sizeof(profiles->kernel));
+	for (uint32_t i = 0; i < message->n && profiles->n < WEIR_PROFILE_KERNEL; i++)
+		if (weir_profile_is_sane(&message->entries[i]))
+			profiles->entries[profiles->n++] = message->entries[i];
+}
+
 /* @off: this agent has no service: ask the next agent. */
 static void ask_later(struct request *request, bool off, uint64_t now)
 {
 	request->due = off ? UINT64_MAX : now + (BUSY_AGAIN << smaller(request->busy, BUSY_SHIFT));
 	request->busy++;
+	free(take(request->profiles));
 	set_state(request, REQUEST_QUEUED);
 }
 
@@ -179,6 +197,7 @@ void request_lost(struct client *client)
 			continue;
 		}
 		request->due = 0;
+		free(take(request->profiles)); /* the next agent has its own */
 		set_state(request, REQUEST_QUEUED);
 	}
 }
@@ -186,8 +205,10 @@ void request_lost(struct client *client)
 void request_reset(struct client *client)
 {
 	request_for_each (request, client) {
-		if (state_of(request) != REQUEST_FREE)
+		if (state_of(request) != REQUEST_FREE) {
 			close_file(request);
+			free(take(request->profiles));
+		}
 		set_state(request, REQUEST_FREE);
 	}
 }

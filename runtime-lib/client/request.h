@@ -11,6 +11,13 @@
 
 #define REQUESTS_MAX 4
 
+/* What the agent knows of a kernel. */
+struct kernel_profiles {
+	uint8_t kernel[32]; /* its digest */
+	uint32_t n;
+	struct weir_profile entries[WEIR_PROFILE_KERNEL];
+};
+
 enum request_state {
 	REQUEST_FREE,     /* the worker's */
 	REQUEST_QUEUED,   /* the link thread's */
@@ -24,6 +31,7 @@ struct request {
 	int file;          /* what is sent; when answered with OK: the object; else -1 */
 	uint32_t status;   /* enum weir_compile_status: OK, REFUSED or FAILED */
 	char text[128];    /* of the answer */
+	struct kernel_profiles *profiles; /* for free(); NULL: the agent keeps none */
 
 	/* Link thread. */
 	uint64_t due; /* ns: queued: send it then; sent: give up then */
@@ -48,6 +56,9 @@ uint64_t request_send(struct client *client, int socket, uint64_t now);
 /* Link thread: an answer came. Takes @file (-1: none) in any case. */
 void request_answer(struct client *client, const struct weir_compiled *answer, int file,
 		    uint64_t now);
+
+/* Link thread: what the agent knows of the kernel came, before the answer. */
+void request_profiles(struct client *client, const struct weir_profile_message *message);
 
 /* Link thread: the agent has gone. The next one is asked again. */
 void request_lost(struct client *client);

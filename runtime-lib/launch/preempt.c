@@ -169,7 +169,7 @@ bool preempt_is_ready(struct stream *stream, const struct sampled *of)
 
 	if (!slot)
 		preempt_want(stream);
-	return config && slot && has_saves(stream, slot, config);
+	return config ? slot && has_saves(stream, slot, config) : tuning_first_is_settled(of);
 }
 
 static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slot,

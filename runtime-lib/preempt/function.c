@@ -243,7 +243,7 @@ static void publish(struct function *function, const struct rewritten *rewritten
 	} while (changes != atomic_load(&function->changes));
 }
 
-static void answered(struct client *client, const struct request *answer)
+static void answered(struct client *client, struct request *answer)
 {
 	struct function *function = requester(client, answer->id);
 	const char *name = function ? name_of(function) : NULL;
@@ -260,6 +260,7 @@ static void answered(struct client *client, const struct request *answer)
 		refuse(function, FUNCTION_REQUESTED, name, compiled ? text : answer->text);
 		return;
 	}
+	atomic_store(&function->profiles, take(answer->profiles));
 	publish(function, rewritten);
 	log_debug("kernel %s can run in forms: %s", name, text);
 }
@@ -356,6 +357,7 @@ static void free_record(struct function *function)
 {
 	function->loaded = NULL;
 	atomic_store(&function->rewritten, NULL);
+	free(atomic_exchange(&function->profiles, NULL));
 	atomic_store(&function->origin.owner, NULL);
 	atomic_store(&function->state, FUNCTION_FREE);
 	atomic_store(&function->key, 0);

@@ -30,6 +30,7 @@ struct function {
 	struct client *client;
 	struct origin origin;
 	_Atomic(const struct rewritten *) rewritten;
+	_Atomic(struct kernel_profiles *) profiles; /* NULL: not known; there before `rewritten` */
 
 	_Atomic uint32_t changes; /* of the kernel's attributes by the program */
 

@@ -106,6 +106,7 @@ static struct tuned_kernel *make(struct client *client, const struct sampled *of
 	tuned->function = NULL;
 	tuned->geometry = of->geometry;
 	tuned->unloads = of->unloads;
+	tuned->taught = (struct profile_taught){0};
 	return tuned;
 }
 
@@ -162,6 +163,13 @@ const struct launch_config *tuning_first_config(const struct client *client,
 	return tuning_decide(tuned, client, of->key, &(struct autotune_launch){0}).config;
 }
 
+bool tuning_first_is_settled(const struct sampled *of)
+{
+	const struct tuned_kernel *tuned = tuned_of(of);
+
+	return tuned && atomic_load(&tuned->tuner.state) == AUTOTUNE_SETTLED;
+}
+
 void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
 {
 	struct tuned_kernel *tuned = tuned_of(&sample->of);
@@ -171,6 +179,21 @@ void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns
 		autotune_runs(&tuned->tuner, ns, now);
 	else
 		consider(client, &sample->of, ns, crowded, now);
+}
+
+static struct profile_subject subject_of(struct tuned_kernel *tuned)
+{
+	return (struct profile_subject){.function = atomic_load(&tuned->function),
+					.geometry = &tuned->geometry,
+					.key = atomic_load(&tuned->key),
+					.tuner = &tuned->tuner};
+}
+
+static void teach(const struct client *client, struct tuned_kernel *tuned)
+{
+	struct profile_subject subject = subject_of(tuned);
+
+	profile_teach(client, &subject, &tuned->taught);
 }
 
 void tuning_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
@@ -192,6 +215,8 @@ void tuning_learn(struct client *client, const struct sample *sample, uint64_t n
 						  .crowded = crowded});
 	if (tuned->tuner.state != AUTOTUNE_SETTLED)
 		atomic_store(&is_open[client->index], 1);
+	else
+		teach(client, tuned);
 }
 
 static bool is_of(const struct tuned_kernel *tuned, const struct client *client)
@@ -332,7 +357,9 @@ static void give_forms(struct tuned_kernel *tuned, const struct autotune_situati
 		return;
 	}
 	struct kernel_facts facts = facts_of(tuned, rewritten);
-	autotune_forms(&tuned->tuner, at, &facts);
+	struct profile_subject subject = subject_of(tuned);
+	if (!profile_take(&subject, at, &facts))
+		autotune_forms(&tuned->tuner, at, &facts);
 }
 
 void tuning_work(struct client *client)

@@ -5,6 +5,7 @@
 #include "autotune/autotune.h"
 #include "measure/sample.h"
 #include "preempt/function.h"
+#include "preempt/profile.h"
 
 #define TUNED_KERNELS_MAX 2048
 
@@ -16,6 +17,7 @@ struct tuned_kernel {
 	struct geometry geometry;
 	uint32_t unloads; /* kernel_unloads() before it was launched */
 	struct autotuner tuner;
+	struct profile_taught taught;
 };
 
 /* Reads the settings from the environment; before the first client. */
@@ -32,6 +34,8 @@ void tuning_first(struct client *client, const struct sampled *of);
 /* Launch path: how it would be launched; NULL: not in a form, or not yet. */
 const struct launch_config *tuning_first_config(const struct client *client,
 						const struct sampled *of);
+/* Launch path: no form is to come, if there is no such configuration. */
+bool tuning_first_is_settled(const struct sampled *of);
 /* Worker: a launch has run for @ns and goes on. */
 void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 

@@ -220,6 +220,31 @@ void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status,
 	close(file);
 }
 
+void fake_agent_profile(struct fake_agent *agent, uint32_t id, uint8_t digest,
+			const struct weir_profile *entries, uint32_t n)
+{
+	struct weir_profile_message message = {.id = id, .n = n};
+
+	weir_header_init(&message.header, WEIR_PROFILE, sizeof(message));
+	memset(message.kernel, digest, sizeof(message.kernel));
+	for (uint32_t i = 0; i < n; i++)
+		message.entries[i] = entries[i];
+	say(agent, &message, sizeof(message), NULL, 0);
+}
+
+struct weir_learned fake_agent_learned(struct fake_agent *agent)
+{
+	struct pollfd wait = {.fd = agent->client, .events = POLLIN};
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	size_t n_fds;
+
+	must(poll(&wait, 1, EVENTUALLY_MS) == 1);
+	must(weir_message_receive(agent->client, &message, fds, &n_fds) == 0);
+	must(message.header.type == WEIR_LEARNED);
+	return message.learned;
+}
+
 static void *welcome_next(void *unused)
 {
 	(void)unused;

@@ -54,6 +54,12 @@ bool fake_agent_quiet(struct fake_agent *agent);
 void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status, const void *object,
 			 size_t size);
 
+/* What the agent knows of the kernel of request @id, as one PROFILE. Its digest is all @digest. */
+void fake_agent_profile(struct fake_agent *agent, uint32_t id, uint8_t digest,
+			const struct weir_profile *entries, uint32_t n);
+/* The next LEARNED. Fails the test when none comes in time. */
+struct weir_learned fake_agent_learned(struct fake_agent *agent);
+
 /* Only a failing test waits this long, or one on a busy machine. */
 #define EVENTUALLY_MS 30000
 

@@ -1,0 +1,82 @@
+#include "preempt/profile.h"
+
+#include "client/lesson.h"
+#include "client/link.h"
+#include "client/request.h"
+#include "measure/kernel.h"
+
+#include "weir/log.h"
+
+#include <string.h>
+
+static struct weir_profile_geometry geometry_of(const struct geometry *geometry, uint32_t sms,
+						uint64_t latency)
+{
+	struct weir_profile_geometry out = {.shared = geometry->shared,
+					    .sms = sms,
+					    .latency = (uint32_t)larger(latency / NS_PER_US, 1)};
+
+	memcpy(out.grid, geometry->grid, sizeof(out.grid));
+	memcpy(out.block, geometry->block, sizeof(out.block));
+	return out;
+}
+
+const struct weir_profile *profile_find(const struct function *function,
+					const struct geometry *geometry, uint32_t sms,
+					uint64_t latency)
+{
+	const struct kernel_profiles *profiles = atomic_load(&function->profiles);
+	struct weir_profile_geometry wanted = geometry_of(geometry, sms, latency);
+
+	for (uint32_t i = 0; profiles && i < profiles->n; i++)
+		if (memcmp(&profiles->entries[i].geometry, &wanted, sizeof(wanted)) == 0)
+			return &profiles->entries[i];
+	return NULL;
+}
+
+/* The kernel's times; NULL: another kernel has taken the entry. */
+static struct kernel_time *time_of(uint64_t key)
+{
+	struct kernel_time *kernel = kernel_find(key);
+
+	return atomic_load(&kernel->key) == key ? kernel : NULL;
+}
+
+bool profile_take(const struct profile_subject *subject, const struct autotune_situation *at,
+		  const struct kernel_facts *facts)
+{
+	const struct weir_profile *profile =
+		profile_find(subject->function, subject->geometry, facts->sms,
+			     subject->tuner->settings->latency);
+	struct kernel_time *kernel = time_of(subject->key);
+
+	if (!profile || !autotune_take_profile(subject->tuner, at, facts, profile))
+		return false;
+	if (kernel && profile->eviction_cost && !atomic_load(&kernel->eviction))
+		kernel_learn_eviction(kernel, subject->key, profile->eviction_cost);
+	return true;
+}
+
+void profile_teach(const struct client *client, const struct profile_subject *subject,
+		   struct profile_taught *taught)
+{
+	const struct function *function = subject->function;
+	const struct kernel_profiles *profiles = function ? atomic_load(&function->profiles) : NULL;
+	const struct kernel_time *kernel = time_of(subject->key);
+	uint64_t eviction = kernel ? atomic_load(&kernel->eviction) : 0;
+	const struct autotuner *tuner = subject->tuner;
+	struct weir_profile profile;
+
+	if (!profiles || !tuner->measured ||
+	    (taught->native == tuner->tuned_for && (taught->eviction || !eviction)))
+		return;
+	if (!autotune_make_profile(tuner, &profile))
+		return;
+	int sms = driver_attribute(client->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	profile.geometry = geometry_of(subject->geometry, (uint32_t)sms, tuner->settings->latency);
+	profile.eviction_cost = eviction;
+	if (!weir_profile_is_sane(&profile) || !lesson_put(client, profiles->kernel, &profile))
+		return;
+	*taught = (struct profile_taught){tuner->tuned_for, eviction != 0};
+	link_wake();
+}

@@ -1,0 +1,283 @@
+/* The autotuner with profiles: what one process settled, the next one begins with; what may hang is
+ * refused, whatever a profile says. */
+#include "autotune/autotune.h"
+#include "autotune/launch-config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NATIVE 5000000u /* ns */
+
+static const struct autotune_settings usual = {.latency = LATENCY_NS, .forced = WEIR_FORM_COUNT};
+static const struct autotune_settings forced = {.latency = LATENCY_NS, .forced = WEIR_RESUMABLE};
+static const struct kernel_facts facts = {
+	.sms = 10,
+	.resident = 80,
+	.builds = {[WEIR_SLICED] = {{.resident = 80}},
+		   [WEIR_PERSISTENT] = {{.resident = 60}, {.resident = 40}},
+		   [WEIR_RESUMABLE] = {{.resident = 40, .save_stride = 256}}},
+};
+
+static void begin(struct autotuner *tuner, unsigned blocks, uint64_t native)
+{
+	const unsigned grid[3] = {blocks, 1, 1};
+
+	autotune_init(tuner, &usual, grid, native, 1);
+}
+
+/* Compares until it is settled: forms take 1.01 of the native time. */
+static void compare(struct autotuner *tuner, struct autotune_situation *at)
+{
+	autotune_forms(tuner, at, &facts);
+	for (unsigned i = 0; i < 5000 && tuner->state != AUTOTUNE_SETTLED; i++) {
+		struct launch_decision d =
+			autotune_decide(tuner, at, &(struct autotune_launch){.native = NATIVE});
+		at->now += NATIVE;
+		autotune_sample(tuner, at,
+				&(struct autotune_sample){.candidate = d.candidate,
+							  .ns = d.candidate ? NATIVE * 101ull / 100
+									    : NATIVE});
+	}
+	assert_int_equal(tuner->state, AUTOTUNE_SETTLED);
+}
+
+static bool same(const struct autotuner *one, const struct autotuner *other, enum waiting waiting)
+{
+	struct launch_config left = one->candidates[one->in_use[waiting]].config;
+	struct launch_config right = other->candidates[other->in_use[waiting]].config;
+
+	left.refines = right.refines = false; /* only matters while comparing */
+	return memcmp(&left, &right, sizeof(left)) == 0;
+}
+
+static void the_next_process_begins_settled(void **state)
+{
+	struct autotune_situation at = {.now = 1, .lowest_level = true};
+	static struct autotuner first, next;
+	struct weir_profile profile;
+
+	(void)state;
+	begin(&first, 100000, NATIVE);
+	assert_false(autotune_make_profile(&first, &profile));
+	compare(&first, &at);
+	assert_true(autotune_make_profile(&first, &profile));
+	assert_int_not_equal(profile.choices[WAITING_NOBODY].form, WEIR_NATIVE);
+	assert_in_range(profile.choices[WAITING_NOBODY].ratio, 1000000, 1020000);
+
+	begin(&next, 100000, NATIVE * 11 / 10);
+	assert_true(autotune_take_profile(&next, &at, &facts, &profile));
+	assert_int_equal(next.state, AUTOTUNE_SETTLED);
+	assert_int_equal(next.native, first.native);
+	for (int i = 0; i < WAITING_COUNT; i++)
+		assert_true(same(&first, &next, (enum waiting)i));
+	struct launch_decision d =
+		autotune_decide(&next, &at, &(struct autotune_launch){.native = NATIVE});
+	assert_int_not_equal(d.candidate, 0);
+	assert_false(d.sample);
+	assert_true(d.chain >= 1);
+	/* It has measured nothing, so it teaches nothing. */
+	assert_false(autotune_make_profile(&next, &profile));
+}
+
+static const struct weir_profile ahead = {
+	.native = NATIVE,
+	.choices = {{0},
+		    {.form = WEIR_SLICED, .chunk = 1000, .workers = 80, .ratio = 1010000},
+		    {.form = WEIR_PERSISTENT,
+		     .flags = WEIR_PROFILE_AHEAD,
+		     .chunk = 4,
+		     .workers = 60,
+		     .ratio = 1100000}},
+};
+
+static bool takes(unsigned blocks, const struct weir_profile *profile)
+{
+	struct autotune_situation at = {.now = 1};
+	static struct autotuner tuner;
+
+	begin(&tuner, blocks, NATIVE);
+	return autotune_take_profile(&tuner, &at, &facts, profile);
+}
+
+/* Blocks of a grid that fits on the GPU may wait for each other. */
+static void what_may_hang_is_refused(void **state)
+{
+	struct weir_profile bad;
+
+	(void)state;
+	assert_true(takes(100000, &ahead));
+	assert_false(takes(80, &ahead));
+	bad = (struct weir_profile){.native = NATIVE, .choices = {ahead.choices[1]}};
+	assert_true(takes(100000, &bad));
+	assert_false(takes(80, &bad));
+	bad.choices[0] = (struct weir_profile_choice){
+		.form = WEIR_RESUMABLE, .chunk = 1, .workers = 5, .ratio = 1000000};
+	assert_true(takes(40, &bad));
+	assert_false(takes(60, &bad)); /* native blocks fit, workers do not */
+	bad.choices[0].chunk = 2;
+	assert_false(takes(40, &bad));
+	assert_true(takes(100000, &bad));
+	bad.choices[0].chunk = 1;
+	bad.choices[0].flags = WEIR_PROFILE_AHEAD;
+	assert_false(takes(40, &bad));
+}
+
+/* All of a grid's blocks run, although the profile names fewer workers. */
+static void a_grid_that_fits_has_a_worker_for_each_block(void **state)
+{
+	struct weir_profile profile = {
+		.native = NATIVE,
+		.choices = {{.form = WEIR_RESUMABLE, .chunk = 1, .workers = 5, .ratio = 1000000}}};
+	struct autotune_situation at = {.now = 1};
+	static struct autotuner tuner;
+
+	(void)state;
+	begin(&tuner, 40, NATIVE);
+	assert_true(autotune_take_profile(&tuner, &at, &facts, &profile));
+	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.workers, 40);
+}
+
+static void what_cannot_be_launched_is_refused(void **state)
+{
+	struct weir_profile bad;
+
+	(void)state;
+	bad = ahead;
+	bad.choices[2].form = WEIR_FORM_COUNT;
+	assert_false(takes(100000, &bad));
+	bad = ahead;
+	bad.choices[2].build = BUILDS_MAX;
+	assert_false(takes(100000, &bad));
+	bad = ahead;
+	bad.choices[2].build = 2; /* this GPU has none */
+	assert_false(takes(100000, &bad));
+	bad = ahead;
+	bad.choices[1].chunk = 100000; /* one slice */
+	assert_false(takes(100000, &bad));
+	bad.choices[1].chunk = 1; /* more slices than links */
+	assert_false(takes(100000, &bad));
+}
+
+static void more_workers_than_there_are_become_fewer(void **state)
+{
+	struct weir_profile profile = {.native = NATIVE, .choices = {ahead.choices[2]}};
+	struct autotune_situation at = {.now = 1};
+	static struct autotuner tuner;
+
+	(void)state;
+	profile.choices[0].workers = INT32_MAX;
+	begin(&tuner, 100000, NATIVE);
+	assert_true(autotune_take_profile(&tuner, &at, &facts, &profile));
+	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.workers, 60);
+}
+
+/* It is compared like any other kernel then. */
+static void a_profile_of_another_time_is_not_taken(void **state)
+{
+	struct autotune_situation at = {.now = 1};
+	struct weir_profile profile = ahead;
+	static struct autotuner tuner;
+	const unsigned grid[3] = {100000, 1, 1};
+
+	(void)state;
+	profile.native = 3 * NATIVE;
+	assert_false(takes(100000, &profile));
+	profile.native = NATIVE / 3;
+	assert_false(takes(100000, &profile));
+	autotune_init(&tuner, &forced, grid, NATIVE, 1);
+	assert_false(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	begin(&tuner, 100000, NATIVE);
+	profile.native = 3 * NATIVE;
+	assert_false(autotune_take_profile(&tuner, &at, &facts, &profile));
+	assert_int_equal(tuner.native, NATIVE);
+	compare(&tuner, &at);
+}
+
+/* Times show it, as they do when a kernel changes: it is tuned again, without the profile. */
+static void a_wrong_profile_is_found_out(void **state)
+{
+	struct autotune_situation at = {.now = 1, .lowest_level = true};
+	static struct autotuner tuner;
+
+	(void)state;
+	begin(&tuner, 100000, NATIVE);
+	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	for (unsigned i = 0; i < OUTLIERS && tuner.state == AUTOTUNE_SETTLED; i++) {
+		at.now += OUTLIERS_FOR_NS;
+		autotune_sample(&tuner, &at,
+				&(struct autotune_sample){.candidate = tuner.in_use[WAITING_URGENT],
+							  .ns = 3 * NATIVE});
+	}
+	assert_int_equal(tuner.state, AUTOTUNE_WANTED);
+	assert_false(autotune_take_profile(&tuner, &at, &facts, &ahead));
+}
+
+static void begin_unknown(struct autotuner *tuner)
+{
+	const unsigned grid[3] = {100000, 1, 1};
+
+	autotune_init_unknown(tuner, &usual, grid, 1);
+}
+
+static void measure(struct autotuner *tuner, struct autotune_situation *at, uint32_t candidate,
+		    uint64_t ns)
+{
+	at->now += ns;
+	autotune_sample(tuner, at, &(struct autotune_sample){.candidate = candidate, .ns = ns});
+}
+
+/* A kernel that this process has never launched: in a form that leaves until its time is known,
+ * and then as the profile says. */
+static void an_unknown_kernel_begins_settled(void **state)
+{
+	const struct autotune_launch launch = {.native = NATIVE};
+	struct autotune_situation at = {.now = 1, .lowest_level = true};
+	static struct autotuner tuner;
+
+	(void)state;
+	begin_unknown(&tuner);
+	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	uint32_t urgent = tuner.in_use[WAITING_URGENT];
+	assert_int_not_equal(urgent, 0);
+	assert_int_equal(autotune_decide(&tuner, &at, &launch).candidate, urgent);
+	measure(&tuner, &at, urgent, NATIVE * 11 / 10);
+	assert_int_equal(tuner.state, AUTOTUNE_SETTLED);
+	assert_int_equal(autotune_decide(&tuner, &at, &launch).candidate, 0);
+	at.waiting = WAITING_URGENT;
+	assert_int_equal(autotune_decide(&tuner, &at, &launch).candidate, urgent);
+}
+
+static void an_unknown_kernel_of_another_time_is_tuned(void **state)
+{
+	struct autotune_situation at = {.now = 1, .lowest_level = true};
+	static struct autotuner tuner;
+
+	(void)state;
+	begin_unknown(&tuner);
+	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	measure(&tuner, &at, tuner.in_use[WAITING_URGENT], 4 * NATIVE);
+	assert_int_equal(tuner.state, AUTOTUNE_WANTED);
+	assert_int_equal(tuner.native, 4 * NATIVE);
+	autotune_forms(&tuner, &at, &facts);
+	assert_int_equal(tuner.state, AUTOTUNE_COMPARING);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_next_process_begins_settled),
+		cmocka_unit_test(what_may_hang_is_refused),
+		cmocka_unit_test(a_grid_that_fits_has_a_worker_for_each_block),
+		cmocka_unit_test(what_cannot_be_launched_is_refused),
+		cmocka_unit_test(more_workers_than_there_are_become_fewer),
+		cmocka_unit_test(a_profile_of_another_time_is_not_taken),
+		cmocka_unit_test(a_wrong_profile_is_found_out),
+		cmocka_unit_test(an_unknown_kernel_begins_settled),
+		cmocka_unit_test(an_unknown_kernel_of_another_time_is_tuned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

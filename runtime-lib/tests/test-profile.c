@@ -1,0 +1,149 @@
+/* Profiles on their way from one process to the next: taught when a comparison has settled a
+ * kernel, and taken instead of a comparison. */
+#include "formed.h"
+#include "wanted.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NS 5000000u
+
+/* A kernel of code with PTX, that takes long. */
+static CUfunction long_kernel(const char *name)
+{
+	CUfunction kernel = get(load(PTX), name);
+
+	driver->elapsed_ns = driver->form_elapsed_ns = NS;
+	return kernel;
+}
+
+static void launch_again(unsigned n, CUfunction kernel)
+{
+	launch_call(n, kernel, BLOCKS);
+	land(0);
+	usleep(2000);
+}
+
+/* Launches until the agent is asked for the kernel's forms. */
+static void ask_by_launches(unsigned n, CUfunction kernel, struct fake_request *request)
+{
+	for (int i = 0; i < EVENTUALLY_MS / 2 && fake_agent_quiet(&agent); i++)
+		launch_again(n, kernel);
+	fake_agent_asked(&agent, request);
+	free(request->file);
+}
+
+static void answer_with(uint32_t id, const char *kernel, const struct weir_profile *entries,
+			uint32_t n)
+{
+	fake_agent_profile(&agent, id, 7, entries, n);
+	make_object(kernel, "form");
+	fake_agent_compiled(&agent, id, WEIR_COMPILE_OK, object.bytes, object.size);
+}
+
+static bool settled(CUfunction kernel)
+{
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+
+	return tuned && tuned->tuner.state == AUTOTUNE_SETTLED;
+}
+
+/* It is, or was. */
+static bool is_compared(CUfunction kernel)
+{
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+
+	return tuned && (tuned->tuner.measured || is_tried(kernel));
+}
+
+/* What is taught settles the same kernel in the next process (here: context) at once. */
+static void what_one_process_learns_settles_the_next(void **state)
+{
+	struct weir_profile entries[2] = {{.native = 0}}; /* the first one is malformed */
+	struct fake_request request;
+
+	(void)state;
+	unsigned n = welcomed(2);
+	CUfunction kernel = long_kernel("first");
+	ask_by_launches(n, kernel, &request);
+	answer_with(request.id, "first", NULL, 0);
+	assert_true(settles(n, kernel, BLOCKS));
+	struct weir_learned learned = fake_agent_learned(&agent);
+	assert_int_equal(learned.kernel[0], 7);
+	assert_int_equal(learned.profile.geometry.grid[0], BLOCKS);
+	assert_int_equal(learned.profile.geometry.block[0], 64);
+	assert_int_equal(learned.profile.geometry.sms, NULL_SMS);
+	assert_true(weir_profile_is_sane(&learned.profile));
+	enum weir_form form = config_in_use(tuned_for(kernel), WAITING_NOBODY)->form;
+	assert_int_equal(learned.profile.choices[WAITING_NOBODY].form, form);
+	context_gone(n);
+
+	n = welcomed(2);
+	kernel = long_kernel("next");
+	ask_by_launches(n, kernel, &request);
+	entries[1] = learned.profile;
+	answer_with(request.id, "next", entries, 2);
+	/* Without a launch there is no comparison. */
+	assert_true(eventually(settled(kernel)));
+	assert_false(tuned_for(kernel)->tuner.measured);
+	assert_int_equal(tuned_for(kernel)->tuner.compared, 0);
+	assert_int_equal(config_in_use(tuned_for(kernel), WAITING_NOBODY)->form, form);
+	for (int i = 0; i < 20; i++)
+		launch_again(n, kernel);
+	assert_true(fake_agent_quiet(&agent)); /* it has learned nothing new */
+	context_gone(n);
+}
+
+static void a_profile_of_another_geometry_is_not_taken(void **state)
+{
+	struct weir_profile other = {.geometry = {{BLOCKS, 1, 1}, {64, 1, 1}, 0, NULL_SMS, 100, 0},
+				     .native = NS};
+	struct fake_request request;
+
+	(void)state;
+	unsigned n = welcomed(2);
+	CUfunction kernel = long_kernel("other");
+	ask_by_launches(n, kernel, &request);
+	other.geometry.block[0] = 32;
+	answer_with(request.id, "other", &other, 1);
+	for (int i = 0; i < EVENTUALLY_MS / 2 && !is_compared(kernel); i++)
+		launch_again(n, kernel);
+	assert_true(is_compared(kernel));
+	context_gone(n);
+}
+
+/* The agent keeps no profiles: nothing is taught. */
+static void nothing_is_taught_without_a_profile(void **state)
+{
+	struct fake_request request;
+
+	(void)state;
+	unsigned n = welcomed(2);
+	CUfunction kernel = long_kernel("silent");
+	ask_by_launches(n, kernel, &request);
+	make_object("silent", "form");
+	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
+	assert_true(settles(n, kernel, BLOCKS));
+	launch_again(n, kernel);
+	assert_true(fake_agent_quiet(&agent));
+	assert_true(agent.hello.flags & WEIR_HELLO_TAKES_PROFILES);
+	context_gone(n);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_one_process_learns_settles_the_next),
+		cmocka_unit_test(a_profile_of_another_geometry_is_not_taken),
+		cmocka_unit_test(nothing_is_taught_without_a_profile),
+	};
+
+	setenv("WEIR_PREEMPT_LATENCY_US", "100", 1);
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
