@@ -226,6 +226,8 @@ static const struct yaml_field dra_fields[] = {
 	 .text = "/var/lib/kubelet/plugins_registry"},
 	{"stateDir", yaml_read_path, AT(dra.state_dir),
 	 .text = "/var/lib/kubelet/plugins/gpu.weir.dev"},
+	{"podResources", yaml_read_path_or_empty, AT(dra.pod_resources),
+	 .text = "/var/lib/kubelet/pod-resources/kubelet.sock"},
 	{0},
 };
 static const struct yaml_field driver_fields[] = {

@@ -70,8 +70,9 @@ struct config {
 		uint32_t shares; /* of each GPU for claims, where gpus: says nothing else */
 		char *node;      /* its name in the cluster */
 		char *kubeconfig;
-		char *registry_dir; /* the kubelet's, as the kubelet sees it, too */
-		char *state_dir;    /* has the file of prepared claims */
+		char *registry_dir;  /* the kubelet's, as the kubelet sees it, too */
+		char *state_dir;     /* has the file of prepared claims */
+		char *pod_resources; /* the kubelet's socket; empty: no pod has shares */
 	} dra;
 	struct {
 		enum driver_mount mount;

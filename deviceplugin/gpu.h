@@ -15,4 +15,5 @@ struct gpu {
 	int numa;                          /* node; -1: none */
 	uint64_t memory;
 	bool healthy;
+	unsigned kept; /* shares that pods keep from an earlier configuration (dra/kept.h) */
 };

@@ -143,9 +143,10 @@ static int place(struct inventory *inventory, const struct gpu *gpu)
 		log_info("GPU %s: %llu MiB, node %d, /dev/nvidia%d", gpu->uuid,
 			 (unsigned long long)gpu->memory >> 20, gpu->numa, gpu->minor);
 	}
-	bool healthy = inventory->gpus[at].healthy;
+	const struct gpu before = inventory->gpus[at];
 	inventory->gpus[at] = *gpu;
-	inventory->gpus[at].healthy = healthy;
+	inventory->gpus[at].healthy = before.healthy;
+	inventory->gpus[at].kept = before.kept;
 	node->numa[at] = gpu->numa;
 	return (int)at;
 }

@@ -133,12 +133,12 @@ int api_client_new(struct api_client **out, struct loop *loop, const char *kubec
 
 void api_client_free(struct api_client *client)
 {
-	struct request *request, *next;
-
 	if (!client)
 		return;
-	DL_FOREACH_SAFE (client->running, request, next) {
+	while (client->running) {
+		struct request *request = client->running;
 		transfers_remove(&client->transfers, request->curl);
+		DL_DELETE(client->running, request);
 		drop(request);
 	}
 	transfers_deinit(&client->transfers);

@@ -42,7 +42,7 @@ static void notified(struct dra *dra, struct rpc_call *call, const ProtobufCMess
 		log_info("registered the driver " DRA_DRIVER " with the kubelet");
 	else
 		log_error("the kubelet does not register " DRA_DRIVER ": %s", status->error);
-	publisher_look(&dra->publisher);
+	dra_look(dra);
 	sweep_start(&dra->sweep);
 	reply_with(call, &response.base);
 }
@@ -137,11 +137,19 @@ static void name_gpus(const struct dra *dra)
 void dra_look(struct dra *dra)
 {
 	name_gpus(dra);
-	publisher_look(&dra->publisher);
+	kept_look(&dra->kept);
+	dra->preparer.ready = dra->kept.known;
+	if (dra->kept.known)
+		publisher_look(&dra->publisher);
+}
+
+static void kept_changed(struct kept *kept)
+{
+	dra_look(container_of(kept, struct dra, kept));
 }
 
 int dra_init(struct dra *dra, struct loop *loop, struct rpc *rpc, const struct config *config,
-	     const struct driver *driver, const struct inventory *inventory,
+	     const struct driver *driver, struct inventory *inventory,
 	     void (*freed)(struct dra *dra))
 {
 	*dra = (struct dra){.config = config, .rpc = rpc, .freed = freed};
@@ -152,6 +160,8 @@ int dra_init(struct dra *dra, struct loop *loop, struct rpc *rpc, const struct c
 		r = api_client_new(&dra->api, loop, config->dra.kubeconfig);
 	if (r == 0)
 		r = publisher_init(&dra->publisher, loop, dra->api, config, inventory);
+	if (r == 0)
+		r = kept_init(&dra->kept, loop, rpc, config, inventory, kept_changed);
 	if (r == 0)
 		r = loop_timer_init(&dra->timer, loop, look_at_socket);
 	if (r == 0)
@@ -171,6 +181,7 @@ void dra_deinit(struct dra *dra)
 {
 	close_server(dra);
 	loop_timer_deinit(&dra->timer);
+	kept_deinit(&dra->kept);
 	publisher_deinit(&dra->publisher);
 	api_client_free(take(dra->api));
 	preparer_deinit(&dra->preparer);

@@ -4,11 +4,13 @@
  *   this file   the socket by which the kubelet finds the driver and calls it
  *   preparer    answers the kubelet when a pod with a claim starts or has ended
  *   ledger      the claims that are prepared
+ *   kept        shares that pods still have from the device plugin
  *
  * The kubelet looks at each socket in its folder plugins_registry, also after its own restart. If
  * the socket is removed, the driver makes it again. */
 #pragma once
 
+#include "dra/kept.h"
 #include "dra/ledger.h"
 #include "dra/preparer.h"
 #include "dra/publisher.h"
@@ -25,6 +27,7 @@ struct dra {
 	struct rpc *rpc;
 	struct api_client *api;
 	struct ledger ledger;
+	struct kept kept;
 	struct publisher publisher;
 	struct preparer preparer;
 	struct sweep sweep;
@@ -36,7 +39,7 @@ struct dra {
 
 /* @freed: claims have ended. Everything else must outlive it. 0 or a negative errno. */
 int dra_init(struct dra *dra, struct loop *loop, struct rpc *rpc, const struct config *config,
-	     const struct driver *driver, const struct inventory *inventory,
+	     const struct driver *driver, struct inventory *inventory,
 	     void (*freed)(struct dra *dra));
 /* Accepts a zeroed one. Prepared claims stay prepared, and slices stay published: the kubelet
  * deletes them if the driver stays away. */

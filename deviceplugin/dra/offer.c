@@ -8,10 +8,12 @@
 #include "config.h"
 #include "container-spec.h"
 #include "inventory.h"
+#include "weir/base.h"
 
 struct offer offer_of(const struct config *config, const struct gpu *gpu)
 {
-	uint32_t shares = SHARES_PER_GPU - config_for_gpu(config, gpu).shares;
+	uint32_t taken = config_for_gpu(config, gpu).shares + gpu->kept;
+	uint32_t shares = SHARES_PER_GPU - (uint32_t)smaller(taken, SHARES_PER_GPU);
 	uint64_t memory = gpu->memory * shares / SHARES_PER_GPU;
 
 	memory -= memory % OFFER_MEMORY_STEP;

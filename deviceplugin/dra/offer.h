@@ -2,7 +2,8 @@
  *
  * The configuration divides a GPU's 100 shares: `shares` of them are devices of weir.dev/gpu-share,
  * and the rest is offered to claims, with the same part of the memory. So neither interface can
- * hand out what the other has. */
+ * hand out what the other has. When the division changes, a share that somebody has stays his:
+ * pods keep theirs (kept.h), and the device plugin does not offer those of prepared claims. */
 #pragma once
 
 #include <stdbool.h>

@@ -118,6 +118,10 @@ static void prepare_claim(struct wanted *wanted, const char *text, size_t size)
 	char error[DRA_ERROR_MAX];
 	const struct claim *held = claims_find(&ledger->claims, uid);
 
+	if (!held && !preparer->ready) {
+		refuse(wanted, "the kubelet has not said yet which shares pods have");
+		return;
+	}
 	if (!held) {
 		cleanup(freep) struct claim *claim =
 			claim_parse(text, size, uid, preparer->config->dra.node, error);
@@ -306,18 +310,16 @@ void preparer_unprepare(struct preparer *preparer, struct rpc_call *call,
 
 void preparer_ended(struct preparer *preparer, const struct rpc_call *call)
 {
-	struct prepare_call *one;
-
-	DL_FOREACH (preparer->calls, one)
+	for (struct prepare_call *one = preparer->calls; one; one = one->next)
 		if (!call || one->call == call)
 			one->call = NULL;
 }
 
 void preparer_deinit(struct preparer *preparer)
 {
-	struct prepare_call *call, *next;
-
-	DL_FOREACH_SAFE (preparer->calls, call, next)
+	while (preparer->calls) {
+		struct prepare_call *call = preparer->calls;
+		DL_DELETE(preparer->calls, call);
 		free_call(call);
-	preparer->calls = NULL;
+	}
 }

@@ -2,6 +2,8 @@
  * gets the same answer again. Any other is read from the API server first. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "codec.h"
 #include "rpc.h"
 
@@ -18,6 +20,7 @@ struct preparer {
 	const struct inventory *inventory;
 	struct ledger *ledger;
 	struct api_client *api;
+	bool ready;                 /* it is known which shares are for claims (kept.h) */
 	struct prepare_call *calls; /* that wait for the API server */
 };
 

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "dra/claim-cdi.h"
 #include "dra/claim-parse.h"
+#include "dra/kept.h"
 #include "dra/ledger.h"
 #include "dra/offer.h"
 #include "dra/slice.h"
@@ -211,6 +212,49 @@ static void leaves_the_resource_its_shares(void **state)
 	assert_non_null(strstr(f->error, "GPU-A2 is not offered to claims"));
 }
 
+/* Pods have 60 shares of GPU 1, of which the resource has 40. */
+static void leaves_pods_what_they_have(void **state)
+{
+	static char ids[101][DEVICE_ID_MAX];
+	static char *pointers[101];
+	static char name[] = "weir.dev/gpu-share", other[] = "other.dev/gpu";
+	Dra__ContainerDevices devices[] = {DRA__CONTAINER_DEVICES__INIT,
+					   DRA__CONTAINER_DEVICES__INIT};
+	Dra__ContainerDevices *device_list[] = {&devices[0], &devices[1]};
+	Dra__ContainerResources container = DRA__CONTAINER_RESOURCES__INIT, *containers[1];
+	Dra__PodResources pod = DRA__POD_RESOURCES__INIT, *pods[1] = {&pod};
+	Dra__ListPodResourcesResponse list = DRA__LIST_POD_RESOURCES_RESPONSE__INIT;
+	struct fixture *f = *state;
+	struct gpu *gpu = &f->inventory.gpus[1];
+
+	for (unsigned i = 0; i < 60; i++) {
+		inventory_id(ids[i], gpu, i);
+		pointers[i] = ids[i];
+	}
+	devices[0].resource_name = name;
+	devices[0].device_ids = devices[1].device_ids = pointers;
+	devices[0].n_device_ids = devices[1].n_device_ids = 60;
+	devices[1].resource_name = other;
+	containers[0] = &container;
+	container.devices = device_list;
+	container.n_devices = 2;
+	pod.containers = containers;
+	pod.n_containers = 1;
+	list.pod_resources = pods;
+	list.n_pod_resources = 1;
+
+	assert_true(kept_count(&f->inventory, &f->config, &list));
+	assert_false(kept_count(&f->inventory, &f->config, &list));
+	assert_int_equal(gpu->kept, 20);
+	assert_int_equal(offer_of(&f->config, gpu).shares, 40);
+	assert_int_equal(offer_of(&f->config, gpu).memory, 4 * GIB);
+	assert_false(fits(f, "a", "gpu-a1", 41, GIB));
+	list.n_pod_resources = 0;
+	assert_true(kept_count(&f->inventory, &f->config, &list));
+	assert_int_equal(gpu->kept, 0);
+	assert_true(fits(f, "a", "gpu-a1", 41, GIB));
+}
+
 static void refuses_sick_and_unknown_gpus(void **state)
 {
 	struct fixture *f = *state;
@@ -372,6 +416,7 @@ int main(void)
 		TEST(knows_whether_a_claim_lives),
 		TEST(never_oversells_a_gpu),
 		TEST(leaves_the_resource_its_shares),
+		TEST(leaves_pods_what_they_have),
 		TEST(refuses_sick_and_unknown_gpus),
 		TEST(a_claim_without_capacities_has_all),
 		TEST(a_claim_has_one_part_or_whole_gpus),

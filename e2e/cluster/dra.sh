@@ -58,7 +58,7 @@ dra_up() {
 }
 
 dra_offers() {
-    plugin_offers 140 "dra: {enabled: true, nodeName: $NODE, kubeconfig: $W/plugin.kubeconfig, registryDir: $W/lib/plugins_registry, stateDir: $W/dra}" \
+    plugin_offers 140 "dra: {enabled: true, nodeName: $NODE, kubeconfig: $W/plugin.kubeconfig, registryDir: $W/lib/plugins_registry, stateDir: $W/dra, podResources: $W/lib/pod-resources/kubelet.sock}" \
         'gpus: [{index: 0, shares: 100}, {index: 1, shares: 40}]'
 }
 
@@ -166,7 +166,11 @@ dra_beside() {
     # The whole of GPU 1 for the resource: only what the claim leaves, until it ends.
     plugin_offers 140 "$(grep '^dra:' "$W/plugin.yaml")" 'gpus: [{index: 0, shares: 100}, {index: 1, shares: 100}]' &&
         until_ok 20 offers $((SIM_GPUS - 2)) && touch "$W/shared/rest.stop" && succeeds rest 20 &&
-        until_ok 20 allocatable_is 200 && dra_down
+        until_ok 20 allocatable_is 200 || return 1
+    # Most of GPU 0 for claims: not before the pod ends that has it.
+    plugin_offers 60 "$(grep '^dra:' "$W/plugin.yaml")" 'gpus: [{index: 0, shares: 20}, {index: 1, shares: 40}]' &&
+        until_ok 20 grep -q 'pods keep 80 shares' "$W/plugin.log" && until_ok 20 offers $((SIM_GPUS - 1)) &&
+        touch "$W/shared/old.stop" && succeeds old 20 && until_ok 40 offers $SIM_GPUS && dra_down
 }
 
 # Restarts of kubelet and plugin: the pods go on, the slice comes back, and nothing stays prepared.

@@ -502,7 +502,9 @@ claims() {
     local token name body
     [ -n "$CONTAINERD" ] || return 77
     # The chart has one folder of the kubelet; this kubelet keeps its own elsewhere.
-    mkdir -p /var/lib/kubelet/plugins_registry && mount --bind "$W/lib/plugins_registry" /var/lib/kubelet/plugins_registry || return 1
+    for name in plugins_registry pod-resources; do
+        mkdir -p "/var/lib/kubelet/$name" && mount --bind "$W/lib/$name" "/var/lib/kubelet/$name" || return 1
+    done
     helm upgrade weir charts/weir -f "$W/values.yaml" --set dra.enabled=true,dra.shares=60 --set host.cdiDir="$W/cdi" \
         --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 40)) &&
         until_ok 30 offers $SIM_GPUS && unprivileged || {

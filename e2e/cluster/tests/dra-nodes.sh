@@ -43,7 +43,7 @@ make_node() {
 pluginDir: $dir/kubelet
 driver: {mount: always, libraries: $PWD/$B/simcuda, nvml: $PWD/$B/simcuda/libnvidia-ml.so.1}
 cdi: {dir: $dir/cdi}
-dra: {enabled: true, nodeName: $1, kubeconfig: $W/plugin.kubeconfig, registryDir: $dir/registry, stateDir: $dir/state}
+dra: {enabled: true, nodeName: $1, kubeconfig: $W/plugin.kubeconfig, registryDir: $dir/registry, stateDir: $dir/state, podResources: ""}
 Y
 }
 
