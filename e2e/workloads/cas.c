@@ -25,7 +25,8 @@ struct cas {
 	CUdeviceptr word, sums;
 };
 
-/* The code with another number in it, for the driver and for libweir the code of another program. */
+/* The code with another number in it, for the driver and for libweir the code of another program.
+ */
 static char *salted(uint64_t salt)
 {
 	char *text = workload_alloc(strlen(cas_ptx) + 1), digits[sizeof(SALT_DIGITS)], *at;

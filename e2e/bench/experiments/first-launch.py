@@ -35,11 +35,11 @@ def p99(values):
 class Starts:
     """Starts of the program beside a HIGH that sends bursts all the time. @iterations: of the program's loop."""
 
-    def __init__(self, bench, weir, mps, patience_ms=None):
+    def __init__(self, bench, weir, mps, wait_ms=None):
         self.bench, self.weir, self.mps = bench, weir, mps
         self.env = {"WEIR_LOG": "info"}
-        if patience_ms is not None:
-            self.env["WEIR_FIRST_LAUNCH_MS"] = str(patience_ms)
+        if wait_ms is not None:
+            self.env["WEIR_FIRST_LAUNCH_MS"] = str(wait_ms)
         self.window = 0.2 if bench.node.simulated else WINDOW
         self.log = bench.node.folder / f"bursts-{time.monotonic_ns()}.log"
         self.native = 0  # first launches whose forms were not ready in time
@@ -140,7 +140,7 @@ def run(bench):
     show(bench, "time-slicing", alone, iterations, salts, weir=False, mps=False)
     show(bench, "MPS", alone, iterations, salts, weir=False, mps=True)
     prepare_weir(bench)
-    show(bench, "Weir, first launches do not wait", alone, iterations, salts, weir=True, mps=bench.mode == MPS, patience_ms=0)
+    show(bench, "Weir, first launches do not wait", alone, iterations, salts, weir=True, mps=bench.mode == MPS, wait_ms=0)
     cold, warm, native = pairs_of_starts(bench, iterations, salts, until)
     judge(bench, "cold compile cache", cold, alone)
     judge(bench, "warm compile cache", warm, alone)
