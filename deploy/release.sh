@@ -24,11 +24,15 @@ fail() {
     exit 1
 }
 
+has_unreleased() {
+    deploy/release.py notes Unreleased > /dev/null 2>&1
+}
+
 check_tag() {
     [ -z "$(git status --porcelain)" ] || fail "files differ from the commit"
     [ "$(git rev-parse -q --verify "v$VERSION^{commit}")" = "$(git rev-parse HEAD)" ] ||
         fail "the tag v$VERSION is not the current commit; UNTAGGED=1 makes a trial release"
-    ! deploy/release.py notes Unreleased > /dev/null 2>&1 ||
+    ! has_unreleased ||
         fail "CHANGELOG.md has changes under 'Unreleased': they belong under '$VERSION'"
 }
 
@@ -50,7 +54,11 @@ image() {
         --limit-mb 60 --entrypoint "[\"/usr/local/bin/$2\"]" --cmd "[\"--config\", \"/etc/weir/$3\"]"
 }
 
-if [ -n "${UNTAGGED:-}" ]; then section=Unreleased; else check_tag; fi
+if [ -z "${UNTAGGED:-}" ]; then
+    check_tag
+elif has_unreleased; then
+    section=Unreleased
+fi
 rm -rf "$OUT"
 mkdir -p "$OUT"
 deploy/release.py notes "$section" > "$OUT/NOTES.md"
