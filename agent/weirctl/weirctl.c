@@ -4,122 +4,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 
-#include "weir/units.h"
+#include "weirctl/ask.h"
+#include "weirctl/profile.h"
 #include "weirctl/table.h"
 #include "weirctl/top.h"
 
 #include "weir/base.h"
+#include "weir/units.h"
 
 #define DEFAULT_SOCKET "/run/weir-agent/control.sock"
-#define ANSWER_MAX     (64u << 20)
 #define WAIT           (10 * NS_PER_S) /* before the agent counts as dead */
 #define HEALTH_WAIT    (3 * NS_PER_S)  /* less than the timeout of the chart's livenessProbe */
 
 __attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
-
-struct arguments {
-	const char *socket;
-	const char *command, *operand, *gpu;
-	uint64_t wait;     /* ns */
-	uint64_t duration; /* ns; 0: the command's default */
-	uint64_t records;  /* ns that the agent records before it answers */
-	uint64_t times;    /* of top; 0: until interrupted */
-	bool json;
-};
-
-/* @wait: ns, timeout of each send and receive. */
-static int connect_to(const char *path, uint64_t wait)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval limit = {.tv_sec = (time_t)(wait / NS_PER_S)};
-	cleanup(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
-	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	return take_fd(fd);
-}
-
-/* Reads until the end of file; @out ends with NUL. */
-static int read_all(int fd, char **out)
-{
-	cleanup(freep) char *text = NULL;
-	size_t room = 0, size = 0;
-
-	for (;;) {
-		if (size + 1 >= room) {
-			room = room ? 2 * room : 65536;
-			char *larger = room > ANSWER_MAX ? NULL : realloc(text, room);
-			if (!larger)
-				return -ENOMEM;
-			text = larger;
-		}
-		ssize_t n = read(fd, text + size, room - size - 1);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			break;
-		if (n > 0)
-			size += (size_t)n;
-	}
-	text[size] = '\0';
-	*out = take(text);
-	return 0;
-}
-
-static int exchange(const struct arguments *arguments, const cJSON *request, char **answer)
-{
-	cleanup(freep) char *text = cJSON_PrintUnformatted(request);
-	cleanup(closep) int fd =
-		connect_to(arguments->socket, arguments->wait + arguments->records);
-
-	if (fd < 0)
-		return fd;
-	if (!text)
-		return -ENOMEM;
-	if (send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_MORE) < 0 ||
-	    send(fd, "\n", 1, MSG_NOSIGNAL) < 0)
-		return -errno;
-	return read_all(fd, answer);
-}
-
-/* Takes @request. Returns the answer, or NULL after an error message. */
-static cJSON *ask(const struct arguments *arguments, cJSON *request)
-{
-	cleanup(freep) char *text = NULL;
-
-	cJSON_AddStringToObject(request, "command", arguments->command);
-	int r = exchange(arguments, request, &text);
-	cJSON_Delete(request);
-	if (r < 0) {
-		fprintf(stderr, "weirctl: agent at %s: %s\n", arguments->socket,
-			r == -EAGAIN ? "it does not answer" : strerror(-r));
-		return NULL;
-	}
-	cJSON *answer = cJSON_Parse(text);
-	const char *error = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "error"));
-	if (answer && !error)
-		return answer;
-	fprintf(stderr, "weirctl: the agent answers: %s\n", error ? error : "nothing");
-	cJSON_Delete(answer);
-	return NULL;
-}
-
-static void print_json(const cJSON *answer)
-{
-	cleanup(freep) char *text = cJSON_PrintUnformatted(answer);
-
-	if (text)
-		printf("%s\n", text);
-}
 
 /* False: an error message was written. */
 static bool flush(void)
@@ -291,12 +189,13 @@ static int run_explain(struct arguments *arguments)
 static const struct {
 	const char *name;
 	int (*run)(struct arguments *arguments);
-	bool may_operand, must_operand;
+	bool may_operand, must_operand, may_file;
 } commands[] = {
-	{"status", run_status, false, false}, {"top", run_top, false, false},
-	{"policy", run_policy, true, false},  {"hold", run_hold, true, true},
-	{"release", run_release, true, true}, {"trace", run_trace, false, false},
-	{"health", run_health, false, false}, {"explain", run_explain, true, true},
+	{"status", run_status, false, false},       {"top", run_top, false, false},
+	{"policy", run_policy, true, false},        {"hold", run_hold, true, true},
+	{"release", run_release, true, true},       {"trace", run_trace, false, false},
+	{"health", run_health, false, false},       {"explain", run_explain, true, true},
+	{"profile", profile_run, true, true, true},
 };
 
 /* countof(commands): unknown. */
@@ -319,8 +218,17 @@ static void parse_word(char *word, struct arguments *arguments, struct argp_stat
 		arguments->command = word;
 	else if (commands[command].may_operand && !arguments->operand)
 		arguments->operand = word;
+	else if (commands[command].may_file && !arguments->file)
+		arguments->file = word;
 	else
 		argp_error(state, "`%s` does not take `%s`", arguments->command, word);
+}
+
+static const char *operand_of(const char *command)
+{
+	if (strcmp(command, "explain") == 0)
+		return "a pod's name";
+	return strcmp(command, "profile") == 0 ? PROFILE_VERBS : "a client's number";
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -336,6 +244,12 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		return 0;
 	case 'g':
 		arguments->gpu = value;
+		return 0;
+	case 'N':
+		arguments->namespace_ = value;
+		return 0;
+	case 'a':
+		arguments->all = true;
 		return 0;
 	case 'f':
 		if (!duration_parse(value, 1, DURATION_MAX, &arguments->duration))
@@ -354,9 +268,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (commands[find_command(arguments->command)].must_operand && !arguments->operand)
 			argp_error(state, "`%s` needs %s", arguments->command,
-				   strcmp(arguments->command, "explain") == 0
-					   ? "a pod's name"
-					   : "a client's number");
+				   operand_of(arguments->command));
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -371,6 +283,9 @@ static const struct argp_option options[] = {
 	 0},
 	{"times", 'n', "N", 0, "top: stop after N updates", 0},
 	{"gpu", 'g', "ID", 0, "trace: the GPU; needed if the node has several", 0},
+	{"namespace", 'N', "NAME", 0,
+	 "profile: those of a namespace; uid:NUMBER: of a user outside pods; *: for everybody", 0},
+	{"all", 'a', NULL, 0, "profile forget: all of the node", 0},
 	{0},
 };
 
@@ -378,7 +293,9 @@ static const struct argp description = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease "
-		    "CLIENT\ntrace\nhealth\nexplain [NAMESPACE/]POD",
+		    "CLIENT\ntrace\nhealth\nexplain [NAMESPACE/]POD\nprofile "
+		    "list|export|forget\nprofile "
+		    "import [FILE]",
 	.doc = "Controls the Weir agent of this node.\v"
 	       "status   show all clients of the GPUs\n"
 	       "top      show what clients do now, updated every second\n"
@@ -387,7 +304,9 @@ static const struct argp description = {
 	       "release  let a held client run again\n"
 	       "trace    record what clients do, for weir-sim\n"
 	       "health   ask whether the agent answers within 3 s\n"
-	       "explain  say why a pod is pending, refused, has its level, or is slow\n",
+	       "explain  say why a pod is pending, refused, has its level, or is slow\n"
+	       "profile  list, export, import or forget what is known of kernels; a line of JSON "
+	       "for each\n",
 };
 
 int main(int argc, char **argv)

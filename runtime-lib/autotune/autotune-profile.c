@@ -12,12 +12,6 @@
 
 static_assert((int)WEIR_PROFILE_CHOICES == (int)WAITING_COUNT, "a choice by who waits");
 
-/* As check_time() judges a sample later. */
-static bool times_agree(uint64_t ns, uint64_t other)
-{
-	return ns / 2 <= other && ns >= other / 2;
-}
-
 /* The candidate of a choice, which is added unless an earlier choice is the same. False: it cannot
  * be launched so. */
 static bool take_choice(struct autotuner *tuner, const struct kernel_facts *facts,
@@ -43,6 +37,8 @@ static bool take_choice(struct autotuner *tuner, const struct kernel_facts *fact
 	return true;
 }
 
+/* A first launch may take several times as long as all that follow. So the time measured here says
+ * nothing yet: check_time() finds out whether the profile is wrong. */
 bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situation *at,
 			   const struct kernel_facts *facts, const struct weir_profile *profile)
 {
@@ -52,11 +48,6 @@ bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situat
 
 	if (autotune_forces(tuner->settings) || tuner->tuned_for)
 		return false;
-	if (!atomic_load(&tuner->assumed) && !times_agree(measured, profile->native)) {
-		log_debug("kernel %s: its profile is of another time, %llu us", tuner->name,
-			  (unsigned long long)profile->native / 1000);
-		return false;
-	}
 	tuner->native = profile->native;
 	launch_configs_prepare(tuner, facts);
 	for (size_t i = 0; i < WAITING_COUNT; i++) {
@@ -80,7 +71,8 @@ bool autotune_fits_profile(const struct autotuner *tuner, uint32_t candidate, ui
 {
 	double ratio = candidate ? tuner->candidates[candidate].ratio : 1;
 
-	return times_agree((uint64_t)((double)ns / ratio), tuner->tuned_for);
+	ns = (uint64_t)((double)ns / ratio);
+	return ns / 2 <= tuner->tuned_for && ns >= tuner->tuned_for / 2;
 }
 
 static bool make_choice(const struct candidate *candidate, struct weir_profile_choice *out)

@@ -79,8 +79,8 @@ enum autotune_need autotune_need(const struct autotuner *tuner,
 				 const struct autotune_situation *at);
 void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at,
 		    const struct kernel_facts *facts);
-/* The same with what another process found out about this kernel. False: it does not fit, because
- * the kernel takes another time here or cannot be launched so. */
+/* The same with what another process found out about this kernel. False: the
+ * kernel cannot be launched so here. */
 bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situation *at,
 			   const struct kernel_facts *facts, const struct weir_profile *profile);
 /* What this process found out, without the geometry. False: nothing yet. */

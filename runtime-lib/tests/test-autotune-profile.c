@@ -174,26 +174,15 @@ static void more_workers_than_there_are_become_fewer(void **state)
 	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.workers, 60);
 }
 
-/* It is compared like any other kernel then. */
-static void a_profile_of_another_time_is_not_taken(void **state)
+static void nothing_replaces_a_forced_form(void **state)
 {
 	struct autotune_situation at = {.now = 1};
-	struct weir_profile profile = ahead;
 	static struct autotuner tuner;
 	const unsigned grid[3] = {100000, 1, 1};
 
 	(void)state;
-	profile.native = 3 * NATIVE;
-	assert_false(takes(100000, &profile));
-	profile.native = NATIVE / 3;
-	assert_false(takes(100000, &profile));
 	autotune_init(&tuner, &forced, grid, NATIVE, 1);
 	assert_false(autotune_take_profile(&tuner, &at, &facts, &ahead));
-	begin(&tuner, 100000, NATIVE);
-	profile.native = 3 * NATIVE;
-	assert_false(autotune_take_profile(&tuner, &at, &facts, &profile));
-	assert_int_equal(tuner.native, NATIVE);
-	compare(&tuner, &at);
 }
 
 /* Times show it, as they do when a kernel changes: it is tuned again, without the profile. */
@@ -273,7 +262,7 @@ int main(void)
 		cmocka_unit_test(a_grid_that_fits_has_a_worker_for_each_block),
 		cmocka_unit_test(what_cannot_be_launched_is_refused),
 		cmocka_unit_test(more_workers_than_there_are_become_fewer),
-		cmocka_unit_test(a_profile_of_another_time_is_not_taken),
+		cmocka_unit_test(nothing_replaces_a_forced_form),
 		cmocka_unit_test(a_wrong_profile_is_found_out),
 		cmocka_unit_test(an_unknown_kernel_begins_settled),
 		cmocka_unit_test(an_unknown_kernel_of_another_time_is_tuned),

@@ -1,0 +1,189 @@
+#include "weirctl/profile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "weir/base.h"
+
+#define FORMS_TEXT 64
+
+static cJSON *request_for(struct arguments *arguments, const char *command)
+{
+	cJSON *request = cJSON_CreateObject();
+
+	arguments->command = command;
+	if (arguments->namespace_)
+		cJSON_AddStringToObject(request, "namespace", arguments->namespace_);
+	return request;
+}
+
+static double number_of(const cJSON *object, const char *name)
+{
+	return cJSON_GetNumberValue(cJSON_GetObjectItem(object, name));
+}
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+
+	return text ? text : "";
+}
+
+/* By who waits: nobody, same-level clients, higher-level ones. */
+static void join_forms(const cJSON *profile, char out[FORMS_TEXT])
+{
+	const cJSON *choice = NULL;
+	size_t at = 0;
+
+	*out = '\0';
+	cJSON_ArrayForEach(choice, cJSON_GetObjectItem(profile, "choices"))
+	{
+		if (at < FORMS_TEXT)
+			at += (size_t)snprintf(out + at, FORMS_TEXT - at, "%s%s", at ? "/" : "",
+					       text_of(choice, "form"));
+	}
+}
+
+static double blocks_of(const cJSON *profile)
+{
+	const cJSON *grid = cJSON_GetObjectItem(profile, "grid"), *size = NULL;
+	double blocks = 1;
+
+	cJSON_ArrayForEach(size, grid)
+	{
+		blocks *= cJSON_GetNumberValue(size);
+	}
+	return blocks;
+}
+
+static void print_row(const cJSON *profile)
+{
+	char forms[FORMS_TEXT];
+
+	join_forms(profile, forms);
+	printf("%-20s %-12.12s %10.0f %12.3f  %-30s %s\n", text_of(profile, "namespace"),
+	       text_of(profile, "kernel"), blocks_of(profile),
+	       number_of(profile, "nativeNanoseconds") / 1e6, forms, text_of(profile, "gpu"));
+}
+
+/* Page by page. */
+static int print_all(struct arguments *arguments, void (*print)(const cJSON *profile))
+{
+	const cJSON *profile = NULL;
+	double after = 0;
+
+	for (;;) {
+		cJSON *request = request_for(arguments, "profiles");
+		cJSON_AddNumberToObject(request, "after", after);
+		cJSON *answer = ask(arguments, request);
+		if (!answer)
+			return 1;
+		cJSON_ArrayForEach(profile, cJSON_GetObjectItem(answer, "profiles"))
+		{
+			print(profile);
+		}
+		const cJSON *next = cJSON_GetObjectItem(answer, "next");
+		bool more = cJSON_IsNumber(next) && next->valuedouble > after;
+		after = more ? next->valuedouble : after;
+		cJSON_Delete(answer);
+		if (!more)
+			return 0;
+	}
+}
+
+static int run_list(struct arguments *arguments)
+{
+	if (!arguments->json)
+		printf("%-20s %-12s %10s %12s  %-30s %s\n", "NAMESPACE", "KERNEL", "BLOCKS",
+		       "NATIVE (ms)", "FORM BY WHO WAITS", "GPU");
+	return print_all(arguments, arguments->json ? print_json : print_row);
+}
+
+static int run_export(struct arguments *arguments)
+{
+	return print_all(arguments, print_json);
+}
+
+/* False: an error message was written. */
+static bool import_line(struct arguments *arguments, const char *line, unsigned number)
+{
+	cJSON *profile = cJSON_Parse(line);
+
+	if (!profile) {
+		fprintf(stderr, "weirctl: line %u is not JSON\n", number);
+		return false;
+	}
+	cJSON *request = request_for(arguments, "import-profile");
+	cJSON_AddItemToObject(request, "profile", profile);
+	cJSON *answer = ask(arguments, request);
+	if (!answer)
+		fprintf(stderr, "weirctl: line %u is not imported\n", number);
+	cJSON_Delete(answer);
+	return answer != NULL;
+}
+
+static int import_all(struct arguments *arguments, FILE *in)
+{
+	cleanup(freep) char *line = NULL;
+	unsigned number = 0, imported = 0;
+	bool good = true;
+	size_t room = 0;
+
+	while (good && getline(&line, &room, in) >= 0) {
+		number++;
+		if (line[strspn(line, " \t\r\n")] == '\0')
+			continue;
+		good = import_line(arguments, line, number);
+		imported += good;
+	}
+	printf("%u imported\n", imported);
+	return !good;
+}
+
+static int run_import(struct arguments *arguments)
+{
+	FILE *in = arguments->file ? fopen(arguments->file, "re") : stdin;
+
+	if (!in) {
+		fprintf(stderr, "weirctl: %s: %s\n", arguments->file, strerror(errno));
+		return 1;
+	}
+	int r = import_all(arguments, in);
+	if (arguments->file)
+		fclose(in);
+	return r;
+}
+
+static int run_forget(struct arguments *arguments)
+{
+	if (!arguments->namespace_ == !arguments->all) {
+		fprintf(stderr, "weirctl: `profile forget` needs --namespace or --all\n");
+		return 1;
+	}
+	cJSON *answer = ask(arguments, request_for(arguments, "forget-profiles"));
+	if (answer)
+		printf("%.0f forgotten\n", number_of(answer, "forgotten"));
+	cJSON_Delete(answer);
+	return !answer;
+}
+
+int profile_run(struct arguments *arguments)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct arguments *arguments);
+	} verbs[] = {
+		{"list", run_list},
+		{"export", run_export},
+		{"import", run_import},
+		{"forget", run_forget},
+	};
+
+	for (size_t i = 0; i < countof(verbs); i++)
+		if (strcmp(verbs[i].name, arguments->operand) == 0)
+			return verbs[i].run(arguments);
+	fprintf(stderr, "weirctl: profile: expected " PROFILE_VERBS ", not `%s`\n",
+		arguments->operand);
+	return 1;
+}
