@@ -243,6 +243,10 @@ static const struct yaml_field container_fields[] = {
 	{"env", yaml_read_list, AT_LIST(container.env, container.n_env), .entry = &env_entry},
 	{0},
 };
+static const struct yaml_field metrics_fields[] = {
+	{"address", yaml_read_text, AT(metrics_address), .text = ""},
+	{0},
+};
 static const struct yaml_field config_fields[] = {
 	{"resourceName", yaml_read_typed, AT(resource_name), .type = &resource,
 	 .text = "weir.dev/gpu-share"},
@@ -259,6 +263,7 @@ static const struct yaml_field config_fields[] = {
 	{"nodeRoot", read_prefix, AT(node_root), .text = ""},
 	{"library", yaml_read_section, .fields = library_fields},
 	{"preload", yaml_read_section, .fields = preload_fields},
+	{"metrics", yaml_read_section, .fields = metrics_fields},
 	{"mps", yaml_read_section, .fields = mps_fields},
 	{"driver", yaml_read_section, .fields = driver_fields},
 	{"container", yaml_read_section, .fields = container_fields},

@@ -57,10 +57,11 @@ struct config {
 		char *dir;     /* the agent's, on the host, with a folder for each GPU */
 		bool required; /* refuse containers while the GPU's daemon does not answer */
 	} mps;
-	char *node_root;    /* the host's root in this process's file system; empty: "/" */
-	char *library_path; /* on the host, and in containers */
-	char *nvml_path;    /* the same for the NVML shim; empty: none */
-	char *preload_path; /* on the host */
+	char *metrics_address; /* of /metrics and /readyz; empty: none */
+	char *node_root;       /* the host's root in this process's file system; empty: "/" */
+	char *library_path;    /* on the host, and in containers */
+	char *nvml_path;       /* the same for the NVML shim; empty: none */
+	char *preload_path;    /* on the host */
 	struct {
 		char *dir;  /* of CDI specifications, in this process's file system */
 		char *kind; /* vendor/class */

@@ -16,7 +16,7 @@ kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/de
                          deviceplugin/dra-v1.pb-c.c
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
-plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
+plugin_SRC      := $(addprefix deviceplugin/,plugin.c metrics.c service.c inventory.c allocator.c \
                    container-spec.c cdi.c driver.c config.c library-hold.c) $(wildcard deviceplugin/dra/*.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
@@ -26,7 +26,7 @@ weir-device-plugin_SRC      := deviceplugin/main.c
 weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 weir-device-plugin_STATIC   := plugin kubelet-rpc api-client node base
-weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -ldl
+weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -lmicrohttpd -ldl
 
 # A fake NVML for tests.
 SHARED += libfake-nvml.so
@@ -36,7 +36,7 @@ libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 
 # Libraries of the tests.
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc api-client node base
-DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -ldl
+DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -lmicrohttpd -ldl
 
 DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-claims test-codec test-container-spec test-inventory test-library-hold test-plugin test-plugin-config
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)

@@ -308,6 +308,9 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 		plugin_deinit(plugin);
 		return r;
 	}
+	/* Without it the plugin does its work all the same; the log says so. */
+	plugin->pages = (struct http_pages){plugin_metrics, plugin_condition, plugin};
+	http_new(&plugin->http, loop, config->metrics_address, &plugin->pages);
 	look_in(plugin, 0);
 	return 0;
 }
@@ -315,6 +318,7 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 void plugin_deinit(struct plugin *plugin)
 {
 	let_go(plugin);
+	http_free(take(plugin->http));
 	dra_deinit(&plugin->dra);
 	loop_timer_deinit(&plugin->timer);
 	loop_watch_deinit(&plugin->watch);

@@ -19,6 +19,7 @@
 #include "inventory.h"
 #include "rpc.h"
 #include "service.h"
+#include "weir/http.h"
 #include "weir/loop.h"
 
 struct config;
@@ -30,7 +31,9 @@ struct plugin {
 	struct driver driver;
 	struct inventory inventory;
 	struct service service;
-	struct dra dra; /* while dra.enabled */
+	struct http_pages pages;
+	struct http *http; /* NULL: there is no such port */
+	struct dra dra;    /* while dra.enabled */
 
 	bool registered;         /* the kubelet opens its stream */
 	struct loop_watch watch; /* on the kubelet's directory */

@@ -216,7 +216,7 @@ bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_M
 }
 
 static enum rpc_status has_no_room(V1beta1__ContainerAllocateResponse **out,
-				   const struct service *service, enum allocation allocation,
+				   struct service *service, enum allocation allocation,
 				   const struct shares *taken, char *error)
 {
 	char why[ERROR_MAX];
@@ -228,6 +228,7 @@ static enum rpc_status has_no_room(V1beta1__ContainerAllocateResponse **out,
 	}
 	if (container_spec_waits(out, why) < 0)
 		return no_memory(error);
+	service->counters.waiting++;
 	log_info("a container waits: %s", why);
 	return RPC_OK;
 }
@@ -255,6 +256,7 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 	}
 	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0)
 		return no_memory(error);
+	service->counters.allocated++;
 	log_info("allocated %u shares of %s%s", grant.n_shares, first->uuid,
 		 grant.n_gpus > 1 ? " and more" : "");
 	return RPC_OK;
@@ -274,6 +276,7 @@ static enum rpc_status allocate(struct service *service, const void *message, st
 		enum rpc_status status = allocate_one(&response->container_responses[i], service,
 						      request->container_requests[i], error);
 		if (status != RPC_OK) {
+			service->counters.refused++;
 			log_warning("refused: %s", error);
 			return status;
 		}

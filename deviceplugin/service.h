@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metrics.h"
 #include "rpc.h"
 
 #define STREAMS_MAX 8u /* open ListAndWatch calls; the kubelet has one */
@@ -23,6 +24,7 @@ struct service {
 	bool cut;                    /* claims have some of the shares that would be offered */
 	struct rpc_call *streams[STREAMS_MAX];
 	unsigned n_streams;
+	struct plugin_counters counters;
 	/* The first ListAndWatch stream was opened, or the peer ended the last one. */
 	void (*watched)(struct service *service);
 	void (*unwatched)(struct service *service);

@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 #include "daemon/control.h"
-#include "daemon/http.h"
+#include "weir/http.h"
 #include "daemon/reload.h"
 #include "daemon/report.h"
 #include "daemon/session.h"

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/http.h"
+#include "weir/http.h"
 #include "daemon/commands.h"
 
 static void test_http(void **state)

@@ -80,6 +80,7 @@ static void reads_every_key(void **state)
 		"mode: mps\n"
 		"allocation: spread\n"
 		"noRoom: wait\n"
+		"metrics: {address: \"[::]:9478\"}\n"
 		"deviceListStrategy: cdi-annotations\n"
 		"cdi: {dir: /cdi, kind: nvidia.com/gpu}\n"
 		"logLevel: debug\n"
@@ -106,6 +107,7 @@ static void reads_every_key(void **state)
 	assert_int_equal(config.gpu.mode, GPU_MODE_MPS);
 	assert_int_equal(config.allocation, ALLOCATION_SPREAD);
 	assert_int_equal(config.no_room, NO_ROOM_WAIT);
+	assert_string_equal(config.metrics_address, "[::]:9478");
 	assert_int_equal(config.device_list, DEVICE_LIST_CDI_ANNOTATIONS);
 	assert_string_equal(config.cdi.dir, "/cdi");
 	assert_string_equal(config.cdi.kind, "nvidia.com/gpu");

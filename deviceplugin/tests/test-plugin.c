@@ -1,4 +1,6 @@
 /* The plugin as a process, end to end, with a fake kubelet that may misbehave and a fake NVML. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -285,6 +287,59 @@ static void lets_a_container_without_room_wait(void **state)
 	ids[0] = ids[1];
 	assert_int_equal(allocate(f, ids, 2, &none, text), RPC_INVALID_ARGUMENT);
 	assert_int_equal(allocate(f, ids, 0, &none, text), RPC_RESOURCE_EXHAUSTED);
+}
+
+/* The answer to GET @path at the plugin's port. */
+static void get(char *out, size_t size, uint16_t port, const char *path)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_port = htons(port),
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t n = 0;
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(dprintf(fd, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path) > 0);
+	for (ssize_t r = 1; r > 0 && n<size - 1; n += r> 0 ? (size_t)r : 0)
+		r = read(fd, out + n, size - 1 - n);
+	out[n] = '\0';
+	close(fd);
+}
+
+/* A port that was free a moment ago. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+	close(fd);
+	return ntohs(address.sin_port);
+}
+
+static void tells_what_it_does(void **state)
+{
+	struct fixture *f = *state;
+	cleanup(codec_freep) V1beta1__AllocateResponse *answer = NULL;
+	char *ids[30], names[30][64], text[256], more[64];
+	static char page[1 << 14];
+	uint16_t port = free_port();
+
+	snprintf(more, sizeof(more), "metrics: {address: \"127.0.0.1:%u\"}\n", port);
+	write_config(f, f->kubelet.dir, more);
+	start_all(f);
+	name_shares(ids, names, GPU_B, 0, 30);
+	assert_int_equal(allocate(f, ids, 30, &answer, text), RPC_OK);
+	get(page, sizeof(page), port, "/metrics");
+	assert_non_null(strstr(page, "weir_plugin_registered 1\n"));
+	assert_non_null(
+		strstr(page, "weir_plugin_shares{gpu=\"" GPU_B "\",healthy=\"true\"} 100\n"));
+	assert_non_null(strstr(page, "weir_plugin_allocations_total{result=\"allocated\"} 1\n"));
+	get(page, sizeof(page), port, "/readyz");
+	assert_non_null(strstr(page, "200 OK"));
 }
 
 static void prefers_the_fullest_gpu_that_fits(void **state)
@@ -629,6 +684,7 @@ int main(void)
 		TEST(allocates_shares_of_one_gpu),
 		TEST(refuses_what_no_gpu_can_give),
 		TEST(lets_a_container_without_room_wait),
+		TEST(tells_what_it_does),
 		TEST(prefers_the_fullest_gpu_that_fits),
 		TEST(answers_pre_start_and_refuses_strangers),
 		TEST(registers_with_a_restarted_kubelet),

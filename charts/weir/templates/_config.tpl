@@ -56,6 +56,7 @@ mode: {{ .Values.mode }}
 logLevel: {{ .Values.logLevel }}
 pluginDir: /var/lib/kubelet/device-plugins
 agentSocketDir: {{ .Values.host.runDir }}
+metrics: {address: "0.0.0.0:{{ .Values.metrics.pluginPort }}"}
 gpuSockets: true
 nodeRoot: {{ ternary "/host" "\"\"" (eq (include "weir.pluginHost" .) "true") }}
 allocation: {{ .Values.allocation }}

@@ -259,6 +259,8 @@ check "a NetworkPolicy and a quota" render guarded --set networkPolicy.enabled=t
     --set-json 'networkPolicy.from=[{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]'
 check "only metrics are reached" in_document "- {port: metrics, protocol: TCP}" guarded NetworkPolicy weir
 check "and by those that were named" in_document "team: monitoring" guarded NetworkPolicy weir
+check "and the plugin's" in_document "- {port: plugin-metrics, protocol: TCP}" guarded NetworkPolicy weir
+check "of which readiness is asked" in_document "httpGet: {path: /readyz, port: plugin-metrics}" plain DaemonSet weir
 check "pods of the class are allowed" in_document 'values: ["system-node-critical"]' guarded ResourceQuota weir
 check "as many as were named" in_document 'pods: "50"' guarded ResourceQuota weir
 check "pods wait for room on their node" in_document "noRoom: wait" plain ConfigMap weir

@@ -1,4 +1,4 @@
-#include "daemon/http.h"
+#include "weir/http.h"
 
 #include <errno.h>
 #include <microhttpd.h>

@@ -1,0 +1,17 @@
+/* What the plugin does, for /metrics and /readyz. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct plugin;
+
+/* Of containers, since the configuration was read. */
+struct plugin_counters {
+	uint64_t allocated, refused, waiting;
+};
+
+/* For http_pages: @plugin is a struct plugin. */
+int plugin_metrics(void *plugin, FILE *out);
+const char *plugin_condition(void *plugin, bool *ready);
