@@ -160,5 +160,5 @@ int cdi_publish(char *path, size_t path_size, const struct config *config,
 		return 0;
 	snprintf(path, path_size, "the CDI specification");
 	int r = cdi_format(&text, config, driver, gpus, n_gpus);
-	return r < 0 ? r : cdi_write(path, path_size, config, config->cdi.kind, text);
+	return text ? cdi_write(path, path_size, config, config->cdi.kind, text) : r;
 }

@@ -287,8 +287,8 @@ static struct claim *claim(const char *name, uint32_t shares, uint64_t memory)
 	struct claim *new = calloc(1, sizeof(*new));
 
 	assert_non_null(new);
-	strcpy(new->namespace_, "team");
-	strcpy(new->name, name);
+	snprintf(new->namespace_, sizeof(new->namespace_), "team");
+	snprintf(new->name, sizeof(new->name), "%s", name);
 	new->n = 1;
 	new->devices[0].shares = shares;
 	new->devices[0].memory = memory;

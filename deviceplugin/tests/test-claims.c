@@ -62,7 +62,7 @@ static int set_up(void **state)
 		gpu->uuid[5] = (char)('0' + i);
 	}
 	f->inventory.node.n_gpus = 3;
-	strcpy(f->folder, "/tmp/weir-claims-XXXXXX");
+	snprintf(f->folder, sizeof(f->folder), "%s", "/tmp/weir-claims-XXXXXX");
 	assert_non_null(mkdtemp(f->folder));
 	free(f->config.dra.state_dir);
 	f->config.dra.state_dir = strdup(f->folder);
@@ -159,11 +159,11 @@ static struct claim *claim_of(const char *uid, const char *device, uint32_t shar
 	struct claim *claim = calloc(1, sizeof(*claim));
 
 	assert_non_null(claim);
-	strcpy(claim->uid, uid);
-	strcpy(claim->namespace_, "team");
-	strcpy(claim->name, uid);
+	snprintf(claim->uid, sizeof(claim->uid), "%s", uid);
+	snprintf(claim->namespace_, sizeof(claim->namespace_), "%s", "team");
+	snprintf(claim->name, sizeof(claim->name), "%s", uid);
 	claim->n = 1;
-	strcpy(claim->devices[0].device, device);
+	snprintf(claim->devices[0].device, sizeof(claim->devices[0].device), "%s", device);
 	claim->devices[0].shares = shares;
 	claim->devices[0].memory = memory;
 	return claim;
@@ -286,7 +286,7 @@ static void a_claim_has_one_part_or_whole_gpus(void **state)
 	f->config.gpus[0].values.shares = 0;
 	claim->n = 2;
 	claim->devices[1] = claim->devices[0];
-	strcpy(claim->devices[1].device, "gpu-a1");
+	snprintf(claim->devices[1].device, sizeof(claim->devices[1].device), "%s", "gpu-a1");
 	assert_false(offer_take(&f->config, &f->inventory, &f->held, claim, f->error));
 	assert_non_null(strstr(f->error, "a part of one GPU, or whole GPUs"));
 	claim->devices[0].shares = claim->devices[1].shares = 100;
@@ -335,9 +335,9 @@ static void starts_without_a_torn_file(void **state)
 {
 	static const char *const texts[] = {
 		"", "{", "{\"claims\":{}}", "{\"claims\":[{\"uid\":\"a\"}]}",
-		"{\"claims\":[{\"uid\":\"a\",\"namespace\":\"n\",\"name\":\"a\",\"pod\":\"\","
-		"\"devices\":[{\"request\":\"\",\"device\":\"\",\"shareID\":\"\","
-		"\"shares\":\"101\",\"memory\":\"0\"}]}]}"};
+		("{\"claims\":[{\"uid\":\"a\",\"namespace\":\"n\",\"name\":\"a\",\"pod\":\"\","
+		 "\"devices\":[{\"request\":\"\",\"device\":\"\",\"shareID\":\"\","
+		 "\"shares\":\"101\",\"memory\":\"0\"}]}]}")};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < countof(texts); i++) {
@@ -370,8 +370,8 @@ static void describes_gpus_to_the_scheduler(void **state)
 		"\"mode\":{\"string\":\"timeslice\"}",
 		"\"driverVersion\":{\"version\":\"570.6.10\"}",
 		"\"memoryMiB\":{\"int\":10240}",
-		"\"shares\":{\"requestPolicy\":{\"validRange\":{\"min\":\"1\",\"max\":\"60\","
-		"\"step\":\"1\"},\"default\":\"60\"},\"value\":\"60\"}",
+		("\"shares\":{\"requestPolicy\":{\"validRange\":{\"min\":\"1\",\"max\":\"60\","
+		 "\"step\":\"1\"},\"default\":\"60\"},\"value\":\"60\"}"),
 		"{\"min\":\"2Mi\",\"max\":\"6144Mi\",\"step\":\"2Mi\"},\"default\":\"6144Mi\"",
 	};
 
