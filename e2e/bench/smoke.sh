@@ -58,7 +58,7 @@ all forms form-coverage form-leave-time queue-leave-time form-overhead module-fi
     results-under-eviction burst-blocks-mps
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
-all first-launches first-launch
+all first-launches first-launch second-start
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand
