@@ -197,6 +197,6 @@ dra_restarts() {
 dra_health() {
     dra_up || return
     inject 5 xid 74
-    until_ok 20 offers $((SIM_GPUS - 2)) && ! offered | grep -q '05$' &&
+    until_ok 20 offers $((SIM_GPUS - 2)) && ! offered | grep '05$' > /dev/null &&
         until_ok 30 offers $((SIM_GPUS - 1)) && dra_down
 }

@@ -27,13 +27,14 @@ odd_annotations=(
     "latencySlo|2ms|weir.dev/latencySlo is no annotation of Weir"
 )
 
+# Without -q: a grep that ends early makes the program before it fail.
 explained() { # NAME WORDS
-    timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" explain "$1" | grep -qF -- "$2"
+    timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" explain "$1" | grep -F -- "$2" > /dev/null
 }
 
 # has_metric LINE: the agent's metrics have this line.
 has_metric() {
-    curl -sS -m 5 http://127.0.0.1:9477/metrics | grep -qxF -- "$1"
+    curl -sS -m 5 http://127.0.0.1:9477/metrics | grep -xF -- "$1" > /dev/null
 }
 
 # Each one is in the explanation and in the metrics as soon as the agent has seen it; events may take longer.
@@ -55,7 +56,7 @@ annotations() {
         }
         pod_note odd "$name" null || return 1
     done
-    until_ok 20 eval '! explained odd weir.dev/latencySlo' && ! curl -sS -m 5 http://127.0.0.1:9477/metrics | grep -q '^weir_pod_problems{' || return 1
+    until_ok 20 eval '! explained odd weir.dev/latencySlo' && ! curl -sS -m 5 http://127.0.0.1:9477/metrics | grep '^weir_pod_problems{' > /dev/null || return 1
     for entry in "${odd_annotations[@]}"; do
         IFS='|' read -r name value words <<< "$entry"
         until_ok 60 has_annotation_event odd "$words" || {
