@@ -19,7 +19,7 @@ static bool fill(char *out, size_t size, const char *text)
 	if (length >= size)
 		return false;
 	memset(out, 0, size);
-	memcpy(out, text, length);
+	memcpy(out, text, length + 1);
 	return true;
 }
 
@@ -188,6 +188,7 @@ static struct profile *add(struct profiles *profiles, struct profile_kernel *ker
 	make_room(profiles, kernel);
 	profile->kernel = kernel;
 	profile->number = ++profiles->last_number;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed is in no list any more */
 	DL_PREPEND(kernel->profiles, profile);
 	DL_APPEND2(kernel->scope->by_use, profile, use_prev, use_next);
 	DL_APPEND2(profiles->all, profile, all_prev, all_next);

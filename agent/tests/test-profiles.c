@@ -405,10 +405,8 @@ static void json_is_checked(void **state)
 		"{\"shared\": \"much\"}",
 		"{\"nativeNanoseconds\": 1e300}",
 		"{\"choices\": []}",
-		"{\"choices\": [{\"form\": \"native\"}, {\"form\": \"native\"}, {\"form\": "
-		"\"x\"}]}",
-		"{\"choices\": [{\"form\": \"native\"}, {\"form\": \"native\"}, "
-		"{\"form\": \"sliced\"}]}",
+		"{\"choices\": [{\"form\": \"x\"}, {\"form\": \"x\"}, {\"form\": \"x\"}]}",
+		"{\"choices\": [{\"form\": \"sliced\"}, 0, 0]}",
 	};
 	struct weir_profile values;
 	struct profile_key key;
