@@ -51,7 +51,7 @@ def measure(bench, form, input_class, *options):
     argv += [*(["--form", form] if form else []), "--class", "trivial" if node.simulated else input_class]
     client = node.start("bench-kernels", argv, LOW, False, files=False)
     try:
-        client.result(120)
+        client.result(240)
     except Failure as error:
         client.kill()
         bench.report.failed(f"{form or 'all forms'}: {error}")

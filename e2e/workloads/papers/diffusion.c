@@ -144,7 +144,7 @@ static void heat_row(void *context, size_t row)
 void plan_heat(struct plan *plan, uint32_t n)
 {
 	size_t bytes = (size_t)n * n * sizeof(float);
-	int steps[] = {HEAT_STEPS, HEAT_STEPS - 1, 1}, side = (int)n;
+	int steps[] = {HEAT_STEPS, HEAT_STEPS - 1}, side = (int)n;
 	struct buffer *power = plan_buffer(plan, bytes);
 	struct buffer *planes[2] = {plan_buffer(plan, bytes), plan_buffer(plan, bytes)};
 	cleanup(freep) float *now = workload_alloc(bytes), *next = workload_alloc(bytes);

@@ -7,7 +7,7 @@
 #define BIN_ATOMS     8
 #define BIN_DEPTH     2                      /* of a block of threads */
 #define BIN_STEPS     (BIN_SIDE / BIN_DEPTH) /* points of a thread */
-#define SAMPLES       1024                   /* in constant memory at a time */
+#define SAMPLES       256                    /* in constant memory at a time */
 #define FIELD_THREADS 256
 
 /* The potential that @charge adds at a distance whose square is @square; none in its own place. */
