@@ -79,22 +79,21 @@ static void await(struct stream *stream, const struct sampled *of, first_launch_
 void first_launch_await(struct stream *stream, const struct sampled *of,
 			first_launch_ready_fn *ready)
 {
-	struct first_launch *first = first_launch_of(stream->client);
 	uint64_t begin = client_now();
 
 	if (atomic_load(known_at(of->key)) == of->key || atomic_load(&waited) > ALTOGETHER ||
 	    atomic_load(&capture_count))
 		return;
-	atomic_fetch_add(&first->waiting, 1);
+	function_await(stream->client, true);
 	await(stream, of, ready, begin + first_launch_patience);
-	atomic_fetch_sub(&first->waiting, 1);
+	function_await(stream->client, false);
 	atomic_store(known_at(of->key), of->key);
 	atomic_fetch_add(&waited, client_now() - begin);
 }
 
 void first_launch_look(struct client *client, struct tick *tick)
 {
-	tick->forms |= first_launch_is_awaited(client);
+	tick->forms |= function_is_awaited(client);
 }
 
 void first_launch_drive(struct client *client, struct tick *tick)

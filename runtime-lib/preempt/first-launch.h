@@ -12,9 +12,8 @@
 #include "measure/sample.h"
 
 struct first_launch {
-	_Atomic int waiting; /* threads */
-	_Atomic int state;   /* of `of`: enum in first-launch.c */
-	struct sampled of;   /* the launch that the worker is asked about */
+	_Atomic int state; /* of `of`: enum in first-launch.c */
+	struct sampled of; /* the launch that the worker is asked about */
 };
 PER_CLIENT(first_launch)
 
@@ -38,12 +37,6 @@ typedef bool first_launch_ready_fn(struct stream *stream, const struct sampled *
  * kernel and geometry; a process waits for a few seconds altogether. */
 void first_launch_await(struct stream *stream, const struct sampled *of,
 			first_launch_ready_fn *ready);
-
-/* Code may be loaded for it although gates are closed: nothing of the client runs. */
-static inline bool first_launch_is_awaited(const struct client *client)
-{
-	return atomic_load(&first_launch_of(client)->waiting) != 0;
-}
 
 /* Columns of the table. */
 void first_launch_look(struct client *client, struct tick *tick);

@@ -6,7 +6,6 @@
 #include "client/worker.h"
 #include "measure/kernel.h"
 #include "preempt/code.h"
-#include "preempt/first-launch.h"
 
 #include "weir/log.h"
 
@@ -30,6 +29,7 @@ static struct function table[FUNCTIONS_MAX];
 static struct load_wait load_waits[CLIENTS_MAX];
 static _Atomic uint32_t used;                /* records in the table */
 static _Atomic uint32_t kernels_ready;       /* CUkernels with forms */
+static _Atomic int awaited[CLIENTS_MAX];     /* threads that wait for forms */
 static _Atomic uint32_t wanted[CLIENTS_MAX]; /* forms of a kernel of this client are wanted */
 
 #define function_for_each(f) for (struct function * (f) = table; (f) < table + FUNCTIONS_MAX; (f)++)
@@ -113,6 +113,16 @@ void function_want(struct function *function)
 		atomic_store(&wanted[function->client->index], 1);
 }
 
+void function_await(const struct client *client, bool begins)
+{
+	atomic_fetch_add(&awaited[client->index], begins ? 1 : -1);
+}
+
+bool function_is_awaited(const struct client *client)
+{
+	return atomic_load(&awaited[client->index]) != 0;
+}
+
 /* Loading code waits for all that runs in the context, and nobody launches meanwhile (H200). So
  * preferably nothing runs. Otherwise all that runs must be of known time, and must be seen to end:
  * a kernel may wait for something that the program has yet to do. While a gate is closed only if
@@ -120,12 +130,12 @@ void function_want(struct function *function)
 static bool can_load(struct client *client)
 {
 	const struct level_binding *binding = streams_binding(client);
-	bool awaited = first_launch_is_awaited(client);
+	bool forms_awaited = function_is_awaited(client);
 	struct load_wait *wait = &load_waits[client->index];
 	uint64_t now = client_now(), completed = 0;
 	bool idle = true, will_end = true;
 
-	if (!binding || (binding_closed(binding) && !awaited))
+	if (!binding || (binding_closed(binding) && !forms_awaited))
 		return false;
 	stream_for_each (s, client) {
 		idle &= !stream_outstanding(s);
@@ -454,4 +464,6 @@ void function_fork(void)
 		free_record(f);
 	atomic_store(&used, 0);
 	atomic_store(&kernels_ready, 0);
+	for (size_t i = 0; i < CLIENTS_MAX; i++)
+		atomic_store(&awaited[i], 0);
 }

@@ -47,6 +47,11 @@ struct function *function_find(struct client *client, CUfunction handle);
 /* Asks for forms, once; later calls cost one load. */
 void function_want(struct function *function);
 
+/* Any thread begins or ends to wait for forms in front of a launch. Meanwhile code may be loaded
+ * although gates are closed, if nothing of the client runs. */
+void function_await(const struct client *client, bool begins);
+bool function_is_awaited(const struct client *client);
+
 /* Any thread: the program has changed attributes of a kernel. Its forms follow. */
 void function_changed(struct client *client, CUfunction handle);
 void function_prefers(struct client *client, CUfunction handle, CUfunc_cache config);
