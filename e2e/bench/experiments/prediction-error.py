@@ -52,7 +52,7 @@ def run(bench):
     argv = [bench.node.bench("bench-predict"), *bench.node.sizes]
     argv += ["--only", "vector-add"] if bench.node.simulated else []
     client = bench.node.start("bench-predict", argv, LOW, False, files=False)
-    result = client.result(90)
+    result = client.result(200)
     error = 100 * result["mean_error"]
     what = "prediction error of sizes never seen, mean over workloads"
     bench.report.judge(what, error, BOUNDS["sizes never seen"], f"{result['workloads']} workloads")

@@ -7,19 +7,41 @@
 #include "dense.h"
 #include "papers.h"
 
-/* Each element is changed in the same order as in tiles. */
+struct lud {
+	float *matrix;
+	size_t n, from;
+};
+
+/* Takes the rows from @from on, up to DENSE_SIDE of them, out of a later one. */
+static void eliminate(const struct lud *lud, size_t row)
+{
+	float *here = lud->matrix + row * lud->n;
+
+	for (size_t k = lud->from; k < row && k < lud->from + DENSE_SIDE; k++) {
+		const float *above = lud->matrix + k * lud->n;
+
+		here[k] = here[k] / above[k];
+		for (size_t x = k + 1; x < lud->n; x++)
+			here[x] = here[x] - here[k] * above[x];
+	}
+}
+
+static void eliminate_below(void *context, size_t i)
+{
+	const struct lud *lud = context;
+
+	eliminate(lud, lud->from + DENSE_SIDE + i);
+}
+
+/* Each element is changed in the same order as on the device. */
 static void decompose(float *matrix, size_t n)
 {
-	for (size_t row = 1; row < n; row++) {
-		float *here = matrix + row * n;
+	struct lud lud = {matrix, n, 0};
 
-		for (size_t k = 0; k < row; k++) {
-			const float *above = matrix + k * n;
-
-			here[k] = here[k] / above[k];
-			for (size_t x = k + 1; x < n; x++)
-				here[x] = here[x] - here[k] * above[x];
-		}
+	for (; lud.from < n; lud.from += DENSE_SIDE) {
+		for (size_t row = lud.from + 1; row < lud.from + DENSE_SIDE; row++)
+			eliminate(&lud, row);
+		in_parallel(n - lud.from - DENSE_SIDE, eliminate_below, &lud);
 	}
 }
 
