@@ -43,7 +43,10 @@ plugin_offers() {
     until_ok 30 allocatable_is "$shares"
 }
 
+# A case that failed may have left its own.
 start_dra_controllers() {
+    stop scheduler
+    stop controllers
     start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
     start_controller controllers "$port_controllers" "$kube/kube-controller-manager" --controllers=resourceclaim-controller
 }
