@@ -21,9 +21,10 @@ static struct weir_profile_geometry geometry_of(const struct geometry *geometry,
 	return out;
 }
 
-const struct weir_profile *profile_find(const struct function *function,
-					const struct geometry *geometry, uint32_t sms,
-					uint64_t latency)
+/* What the agent knows of the kernel in this geometry; NULL: nothing. */
+static const struct weir_profile *find(const struct function *function,
+				       const struct geometry *geometry, uint32_t sms,
+				       uint64_t latency)
 {
 	const struct kernel_profiles *profiles = atomic_load(&function->profiles);
 	struct weir_profile_geometry wanted = geometry_of(geometry, sms, latency);
@@ -45,9 +46,8 @@ static struct kernel_time *time_of(uint64_t key)
 bool profile_take(const struct profile_subject *subject, const struct autotune_situation *at,
 		  const struct kernel_facts *facts)
 {
-	const struct weir_profile *profile =
-		profile_find(subject->function, subject->geometry, facts->sms,
-			     subject->tuner->settings->latency);
+	const struct weir_profile *profile = find(subject->function, subject->geometry, facts->sms,
+						  subject->tuner->settings->latency);
 	struct kernel_time *kernel = time_of(subject->key);
 
 	if (!profile || !autotune_take_profile(subject->tuner, at, facts, profile))

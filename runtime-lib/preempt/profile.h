@@ -19,12 +19,6 @@ struct profile_taught {
 	bool eviction;   /* with the cost of an eviction */
 };
 
-/* What the agent knows of the kernel in this geometry; NULL: nothing. @sms: multiprocessors;
- * @latency: ns. Any thread that may use the record. */
-const struct weir_profile *profile_find(const struct function *function,
-					const struct geometry *geometry, uint32_t sms,
-					uint64_t latency);
-
 /* Worker: settles the kernel by its profile. False: there is none that fits. */
 bool profile_take(const struct profile_subject *subject, const struct autotune_situation *at,
 		  const struct kernel_facts *facts);
