@@ -31,7 +31,7 @@ static char *salted(uint64_t salt)
 {
 	char *text = workload_alloc(strlen(cas_ptx) + 1), digits[sizeof(SALT_DIGITS)], *at;
 
-	strcpy(text, cas_ptx);
+	memcpy(text, cas_ptx, strlen(cas_ptx) + 1);
 	snprintf(digits, sizeof(digits), "%010llu", (unsigned long long)(SALT + salt));
 	if (salt > SALT_MAX || !strstr(text, SALT_DIGITS))
 		workload_fail("--salt: more than %u, or no such number in the code", SALT_MAX);
