@@ -2,15 +2,9 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 struct plugin;
-
-/* Of containers, since the configuration was read. */
-struct plugin_counters {
-	uint64_t allocated, refused, waiting;
-};
 
 /* For http_pages: @plugin is a struct plugin. */
 int plugin_metrics(void *plugin, FILE *out);

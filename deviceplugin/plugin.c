@@ -12,6 +12,7 @@
 #include "codec.h"
 #include "config.h"
 #include "deviceplugin-v1beta1.pb-c.h"
+#include "metrics.h"
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "metrics.h"
 #include "rpc.h"
 
 #define STREAMS_MAX 8u /* open ListAndWatch calls; the kubelet has one */
@@ -15,6 +14,11 @@ struct claims;
 struct config;
 struct driver;
 struct inventory;
+
+/* Of containers, since the configuration was read. */
+struct plugin_counters {
+	uint64_t allocated, refused, waiting;
+};
 
 struct service {
 	const struct config *config;

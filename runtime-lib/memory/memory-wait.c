@@ -49,7 +49,8 @@ bool memory_wait(struct memory_wait *wait, struct ledger *ledger, uint64_t bytes
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && pause_for_others(wait))
 		return true;
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		log_limited(LOG_WARNING, 10, "the GPU is full: %llu bytes waited, and others freed too little",
+		log_limited(LOG_WARNING, 10,
+			    "the GPU is full: %llu bytes waited, and others freed too little",
 			    (unsigned long long)bytes);
 	close(wait->socket);
 	return false;
