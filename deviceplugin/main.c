@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "library-hold.h"
+#include "metrics.h"
 #include "plugin.h"
 #include "weir/base.h"
 #include "weir/file-watch.h"
@@ -128,6 +129,7 @@ static int live(struct life *life, const struct config *config, const struct inv
 	if (r == 0 && !life->renewed) {
 		r = plugin_init(&life->plugin, &life->loop, config, before);
 		if (r == 0) {
+			metrics_serve(&life->plugin, &life->loop);
 			r = loop_run(&life->loop);
 			plugin_deinit(&life->plugin);
 		}

@@ -1,6 +1,7 @@
 #include "metrics.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "config.h"
 #include "plugin.h"
@@ -40,7 +41,7 @@ static bool is_connected(const struct plugin *plugin)
 	return plugin->registered && plugin->watched_since;
 }
 
-int plugin_metrics(void *userdata, FILE *out)
+static int write_all(void *userdata, FILE *out)
 {
 	const struct plugin *plugin = userdata;
 
@@ -51,10 +52,16 @@ int plugin_metrics(void *userdata, FILE *out)
 	return 0;
 }
 
-const char *plugin_condition(void *userdata, bool *ready)
+static const char *condition(void *userdata, bool *ready)
 {
 	const struct plugin *plugin = userdata;
 
 	*ready = is_connected(plugin);
 	return *ready ? "ok" : "the kubelet does not know the plugin yet";
+}
+
+void metrics_serve(struct plugin *plugin, struct loop *loop)
+{
+	plugin->pages = (struct http_pages){write_all, condition, plugin};
+	http_new(&plugin->http, loop, plugin->config->metrics_address, &plugin->pages);
 }

@@ -1,11 +1,9 @@
 /* What the plugin does, for /metrics and /readyz. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
+struct loop;
 struct plugin;
 
-/* For http_pages: @plugin is a struct plugin. */
-int plugin_metrics(void *plugin, FILE *out);
-const char *plugin_condition(void *plugin, bool *ready);
+/* Opens the port for /metrics and /readyz, as configured. Without it the plugin does its work all
+ * the same; the log says so. */
+void metrics_serve(struct plugin *plugin, struct loop *loop);

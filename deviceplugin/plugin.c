@@ -12,7 +12,6 @@
 #include "codec.h"
 #include "config.h"
 #include "deviceplugin-v1beta1.pb-c.h"
-#include "metrics.h"
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
@@ -309,9 +308,6 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 		plugin_deinit(plugin);
 		return r;
 	}
-	/* Without it the plugin does its work all the same; the log says so. */
-	plugin->pages = (struct http_pages){plugin_metrics, plugin_condition, plugin};
-	http_new(&plugin->http, loop, config->metrics_address, &plugin->pages);
 	look_in(plugin, 0);
 	return 0;
 }
