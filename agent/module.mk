@@ -18,7 +18,7 @@ include agent/sim.mk
 LIBRARIES += agent
 COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
 agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
-                  $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics profile daemon) \
+                  $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics profile reports daemon) \
                   agent/weirctl/table.c agent/weirctl/top.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent node base libweir-transform

@@ -18,7 +18,7 @@
 
 #include "daemon/decider.h"
 #include "daemon/monitor.h"
-#include "daemon/pod-report.h"
+#include "reports/pod-report.h"
 #include "mps/mps.h"
 
 #define COMMANDS_HOLD_MAX  3600 /* s */

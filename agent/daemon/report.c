@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "daemon/disobedience.h"
-#include "daemon/fault-domain.h"
+#include "reports/disobedience.h"
+#include "reports/fault-domain.h"
 #include "daemon/memory-wait.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"

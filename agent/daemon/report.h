@@ -6,7 +6,7 @@
 
 #include "daemon/monitor.h"
 #include "daemon/placement.h"
-#include "daemon/pod-report.h"
+#include "reports/pod-report.h"
 #include "daemon/unregistered.h"
 #include "kubernetes/labels.h"
 #include "kubernetes/pod-fetch.h"

@@ -1,8 +1,8 @@
 /* Events and labels, sent to an API server on loopback. Server and client alternate in one thread.
  */
 #include "config/config.h"
-#include "daemon/fault-domain.h"
-#include "daemon/pod-report.h"
+#include "reports/fault-domain.h"
+#include "reports/pod-report.h"
 #include "daemon/waiting.h"
 #include "kubernetes/checkpoint.h"
 #include "kubernetes/events.h"

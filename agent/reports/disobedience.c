@@ -1,4 +1,4 @@
-#include "daemon/disobedience.h"
+#include "reports/disobedience.h"
 
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"

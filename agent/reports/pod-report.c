@@ -1,4 +1,4 @@
-#include "daemon/pod-report.h"
+#include "reports/pod-report.h"
 
 #include <inttypes.h>
 #include <string.h>

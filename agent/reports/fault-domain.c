@@ -1,4 +1,4 @@
-#include "daemon/fault-domain.h"
+#include "reports/fault-domain.h"
 
 #include <string.h>
 
