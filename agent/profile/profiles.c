@@ -188,10 +188,11 @@ static struct profile *add(struct profiles *profiles, struct profile_kernel *ker
 	make_room(profiles, kernel);
 	profile->kernel = kernel;
 	profile->number = ++profiles->last_number;
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed is in no list any more */
+	/* What was freed is in no list any more. NOLINTBEGIN(clang-analyzer-unix.Malloc) */
 	DL_PREPEND(kernel->profiles, profile);
 	DL_APPEND2(kernel->scope->by_use, profile, use_prev, use_next);
 	DL_APPEND2(profiles->all, profile, all_prev, all_next);
+	/* NOLINTEND(clang-analyzer-unix.Malloc) */
 	kernel->n++;
 	kernel->scope->n++;
 	profiles->n++;
