@@ -455,7 +455,7 @@ rolls_back() {
     noted=$(containers low high)
     pod_delete after-upgrade
     began=$(date +%s.%N)
-    helm rollback weir --wait --timeout 90s && until_ok 60 policy_is hpf && runs "$VERSION" || return 1
+    helm rollback weir --wait --timeout 90s && until_ok 60 policy_is whpf && runs "$VERSION" || return 1
     echo "# HIGH during the roll-back: $(requests "$began")"
     until_ok 20 node_label weir-version "$VERSION" &&
         pod after-rollback 10 "vector-add && grep -q /$VERSION/libweir.so /proc/self/mountinfo" && succeeds after-rollback 30 &&
