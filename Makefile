@@ -44,11 +44,11 @@ endif
 ROOT        := build/arm64-root
 CROSS       := aarch64-linux-gnu-
 CC          := $(CROSS)gcc --sysroot=$(CURDIR)/$(ROOT)
-EMULATOR    := qemu-aarch64-static -L $(CURDIR)/$(ROOT)
+export EMULATOR := qemu-aarch64-static -L $(CURDIR)/$(ROOT)
 endif
 AR          := $(CROSS)ar
 NM          := $(CROSS)nm
-export ROOT CROSS EMULATOR
+export ROOT CROSS
 
 # Filled by the modules.
 PROGRAMS    :=# NAME            -> $(B)/bin/NAME,      from NAME_SRC, NAME_LIBS, NAME_CPPFLAGS, NAME_CFLAGS
