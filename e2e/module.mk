@@ -8,4 +8,4 @@ ARM64_SHELL_TESTS := e2e/arm64.sh deploy/tests/release.sh
 LONG_TESTS   += kubelet.sh chart.sh hostile-pods.sh soak.sh weir-compile.sh upgrade.sh images.sh ptxas.sh test-forms test-plugin \
                 test-autotune forms.sh sim.sh real.sh kill.sh test-preempt guest.sh test-transform-size
 # A compiler with a deadline, and experiments that must see clients being held: both need the machine to themselves.
-SERIAL_TESTS += test-compile-hostile smoke.sh stops.sh mps-per-level.sh
+SERIAL_TESTS += test-compile-hostile smoke.sh stops.sh
