@@ -218,7 +218,7 @@ static void write_pid(void)
 	fclose(file);
 }
 
-/* Who sees the socket's name can connect: it listens before it has that name. */
+/* A client connects as soon as the name is there, so the socket listens before it gets the name. */
 static int listen_at(const struct sockaddr_un *address)
 {
 	struct sockaddr_un early = address_of("control.new");
