@@ -14,6 +14,7 @@
 struct client clients[CLIENTS_MAX];
 _Atomic uint32_t clients_used;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* of threads */
+static pthread_mutex_t claiming = PTHREAD_MUTEX_INITIALIZER; /* of slots */
 
 uint64_t client_now(void)
 {
@@ -66,15 +67,38 @@ static bool open_client(struct client *client)
 	return true;
 }
 
-/* Takes a slot that is free or whose context has ended. */
-static bool claim(struct client *client, CUcontext context)
+static bool is_unused(const struct client *client)
 {
-	int state = atomic_load(&client->state);
+	int state = load_acquire(&client->state);
 
-	if ((state != CLIENT_FREE && state != CLIENT_DEAD) ||
-	    !atomic_compare_exchange_strong(&client->state, &state, CLIENT_NEW))
-		return false;
-	client->context = context;
+	return state == CLIENT_FREE || state == CLIENT_DEAD;
+}
+
+/* Takes a slot that is free or whose context has ended. NULL: another thread was first to take one
+ * for this context, or all are in use. */
+static struct client *claim(CUcontext context)
+{
+	locked(&claiming);
+	if (find(context, CLIENT_NEW) || find(context, CLIENT_LIVE))
+		return NULL;
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &clients[i];
+		uint32_t used = i;
+		/* First: other threads must find the slot as soon as it is taken. */
+		atomic_compare_exchange_strong(&clients_used, &used, i + 1);
+		if (is_unused(client)) {
+			client->context = context;
+			store_release(&client->state, CLIENT_NEW);
+			return client;
+		}
+	}
+	log_limited(LOG_WARNING, 3600, "more than %d contexts: the others are not governed",
+		    CLIENTS_MAX);
+	return NULL;
+}
+
+static void init_client(struct client *client)
+{
 	for (size_t i = 0; i < n_subsystems; i++) {
 		const struct subsystem *row = &subsystems[i];
 		if (row->state)
@@ -82,7 +106,6 @@ static bool claim(struct client *client, CUcontext context)
 			       row->state_size);
 	}
 	each_subsystem(init, client);
-	return true;
 }
 
 static void read_settings(void)
@@ -117,30 +140,22 @@ static struct client *client_new(CUcontext context)
 		log_limited(LOG_WARNING, 60, "a context cannot be governed without threads");
 		return NULL;
 	}
-	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
-		struct client *client = &clients[i];
-		uint32_t used = i;
-		/* First: other threads must find the slot as soon as it is taken. */
-		atomic_compare_exchange_strong(&clients_used, &used, i + 1);
-		if (!claim(client, context))
-			continue;
-		bool pushed = real(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
-		bool done = pushed && open_client(client);
-		if (pushed)
-			real(cuCtxPopCurrent_v2)(&dropped);
-		if (!done) {
-			log_limited(LOG_WARNING, 60,
-				    "a context cannot be governed: its device is unknown");
-			atomic_store(&client->state, CLIENT_DEAD);
-			return NULL;
-		}
-		atomic_store(&client->state, CLIENT_LIVE);
-		each_subsystem(ready);
-		return client;
+	struct client *client = claim(context);
+	if (!client)
+		return NULL;
+	init_client(client);
+	bool pushed = real(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+	bool done = pushed && open_client(client);
+	if (pushed)
+		real(cuCtxPopCurrent_v2)(&dropped);
+	if (!done) {
+		log_limited(LOG_WARNING, 60, "a context cannot be governed: its device is unknown");
+		atomic_store(&client->state, CLIENT_DEAD);
+		return NULL;
 	}
-	log_limited(LOG_WARNING, 3600, "more than %d contexts: the others are not governed",
-		    CLIENTS_MAX);
-	return NULL;
+	atomic_store(&client->state, CLIENT_LIVE);
+	each_subsystem(ready);
+	return client;
 }
 
 struct client *client_of(CUcontext context)
@@ -165,6 +180,7 @@ void client_remove(struct client *client)
 void client_fork(void)
 {
 	pthread_mutex_init(&starting, NULL);
+	pthread_mutex_init(&claiming, NULL);
 	pipes_fork();
 	each_subsystem(fork);
 	client_for_each (client) {

@@ -1,5 +1,5 @@
-/* Processes that may have no more threads, as at the pids limit of their pod. On the null driver.
- */
+/* Processes that may have no more threads, as at the pids limit of their pod; and threads that come
+ * at the same time. On the null driver. */
 #include "inside.h"
 #include "shim/thread.h"
 #include "shim/weak-libc.h"
@@ -72,6 +72,49 @@ static void without_threads_nothing_is_governed(void **state)
 	context_gone(1);
 }
 
+#define TOGETHER 8   /* threads */
+#define ROUNDS   300 /* each in a context of its own */
+
+static pthread_barrier_t together;
+
+static void *launch_first(void *context)
+{
+	unsigned n = *(unsigned *)context;
+
+	pthread_barrier_wait(&together);
+	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	return NULL;
+}
+
+static unsigned clients_of(CUcontext context)
+{
+	unsigned n = 0;
+
+	client_for_each (c)
+		n += atomic_load(&c->state) == CLIENT_LIVE && c->context == context;
+	return n;
+}
+
+/* Each client more would take a demand bit. */
+static void threads_share_one_client(void **state)
+{
+	pthread_t threads_of[TOGETHER];
+
+	(void)state;
+	fake_agent_stop(&agent); /* nobody has to be welcomed */
+	assert_int_equal(pthread_barrier_init(&together, NULL, TOGETHER), 0);
+	for (unsigned n = 100; n < 100 + ROUNDS; n++) {
+		for (unsigned i = 0; i < TOGETHER; i++)
+			assert_int_equal(pthread_create(&threads_of[i], NULL, launch_first, &n), 0);
+		for (unsigned i = 0; i < TOGETHER; i++)
+			pthread_join(threads_of[i], NULL);
+		assert_int_equal(clients_of(CONTEXT(n)), 1);
+		context_gone(n);
+	}
+	pthread_barrier_destroy(&together);
+	fake_agent_start(&agent);
+}
+
 static struct {
 	sigset_t mask;
 	_Atomic int known;
@@ -103,6 +146,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_take_no_signals),
 		cmocka_unit_test(without_threads_nothing_is_governed),
+		cmocka_unit_test(threads_share_one_client),
 	};
 
 	driver_load();
