@@ -1,5 +1,6 @@
 include e2e/simcuda/driver/driver.mk
 include e2e/simcuda/ptx/ptx.mk
+include e2e/simcuda/runtime/runtime.mk
 
 # A stand-in for NVIDIA's MPS daemon; nothing but tests start it.
 PROGRAMS += sim-mps-control

@@ -81,6 +81,15 @@ struct channels {
 	uint32_t compute, copy; /* groups; 0: none */
 };
 
+#define HEAP_POWERS 40u
+
+/* What kernels allocate from. */
+struct heap {
+	uintptr_t base; /* 0: nobody has allocated yet */
+	uint64_t size, used;
+	struct block *free[HEAP_POWERS]; /* by power of 2 of the size */
+};
+
 struct context {
 	CUcontext handle;
 	uint64_t id;
@@ -91,6 +100,7 @@ struct context {
 	unsigned sleepers; /* threads in op_wait(); they keep the struct alive */
 	unsigned flags;
 	size_t limits[LIMIT_COUNT];
+	struct heap heap;
 	uint32_t group; /* of the machine */
 	struct channels channels;
 	uint64_t limits_charge; /* bytes of what the limits allow beyond the defaults */

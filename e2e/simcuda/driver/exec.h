@@ -98,6 +98,8 @@ struct op {
 			struct op *overlapper; /* the reverse */
 			bool holds;            /* the overlapper has no permission yet */
 			bool pushed;           /* into the machine's queue */
+			/* of a cooperative launch */
+			uint64_t workspace[PTX_WORKSPACE_BYTES / sizeof(uint64_t)];
 		} kernel;
 		struct {
 			unsigned next; /* memory operation to do */
@@ -185,6 +187,7 @@ enum range_kind {
 	RANGE_MANAGED,    /* cuMemAllocManaged */
 	RANGE_MAPPED,     /* cuMemMap */
 	RANGE_GRAPH,      /* of a graph, which has the memory */
+	RANGE_HEAP,       /* what kernels allocate from */
 };
 struct range {
 	uintptr_t base;
@@ -215,6 +218,10 @@ CUresult memory_new(CUdeviceptr *out, struct context *ctx, size_t size, enum ran
 CUresult
 memory_map(struct range *range); /* pages of range->size; charges the GPU if of its memory */
 void memory_unmap(const struct range *range);
+
+/* memory/heap.c: malloc() and free() of kernels; @data: a context. Called without the lock. */
+void *heap_allocate(void *data, uint64_t size);
+void heap_release(void *data, void *memory);
 
 /* memory/pool.c */
 void pool_release(CUdeviceptr memory);

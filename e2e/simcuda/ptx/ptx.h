@@ -18,6 +18,7 @@ struct ptx_kernel;
 struct ptx_error {
 	int line; /* 1-based line of the PTX text, 0: not about a line */
 	char message[256];
+	bool asserted; /* an assertion of the program failed */
 };
 
 struct ptx_param {
@@ -36,6 +37,15 @@ struct ptx_dependence {
 	void *data;
 };
 
+/* The memory that kernels allocate themselves. Called by threads that run blocks. */
+struct ptx_heap {
+	void *(*allocate)(void *data, uint64_t size); /* NULL: there is no room */
+	void (*release)(void *data, void *memory);    /* what it gave, or NULL */
+	void *data;
+};
+
+#define PTX_WORKSPACE_BYTES 16
+
 /* One launch, the same for all its blocks. */
 struct ptx_launch {
 	struct ptx_dim grid, block;
@@ -46,6 +56,10 @@ struct ptx_launch {
 	uint64_t max_instructions; /* a warp's instructions that one block may execute; 0: no limit.
 				      Beyond it the block ends with -ETIME. */
 	const struct ptx_dependence *dependence; /* NULL: griddepcontrol does nothing */
+	const struct ptx_heap *heap;             /* NULL: it is full */
+	/* The address in %envreg1 (high half) and %envreg2, where the blocks of a cooperative grid
+	 * wait for each other: PTX_WORKSPACE_BYTES, zeroed. NULL: none. */
+	void *workspace;
 };
 
 /* Is [@address, @address + @size) memory that kernels may touch? Threads that run blocks call it

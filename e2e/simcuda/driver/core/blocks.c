@@ -99,6 +99,7 @@ static void end_kernel(struct op *op)
 struct running {
 	struct op *op;
 	bool permitted;
+	bool asserted; /* an assertion of its kernel failed */
 };
 
 static void permit_by_block(void *data)
@@ -171,9 +172,10 @@ static void fill_time(const struct context *ctx, uint64_t began)
 /* Called without the lock. */
 static int run_block(struct running *running, uint64_t block, struct machine_place *place)
 {
-	const struct op *op = running->op;
-	const struct context *ctx = op->work.ctx;
+	struct op *op = running->op;
+	struct context *ctx = op->work.ctx;
 	const struct ptx_dependence dependence = {permit_by_block, await_overlapped, running};
+	const struct ptx_heap heap = {heap_allocate, heap_release, ctx};
 	struct ptx_launch launch = op->work.kernel.launch;
 	struct ptx_error error = {0};
 	uint64_t began = time_now();
@@ -184,11 +186,14 @@ static int run_block(struct running *running, uint64_t block, struct machine_pla
 	self.stop = &ctx->stop;
 	self.paused = 0;
 	launch.dependence = &dependence;
+	launch.heap = &heap;
+	launch.workspace = op->work.kernel.cooperative ? op->kernel.workspace : NULL;
 	r = ptx_run_block(op->work.kernel.function->kernel, &launch, block, place->slot, &ctx->stop,
 			  &error, &wrote);
 	if (r && r != -EINTR)
 		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
 			error.line, error.message);
+	running->asserted = error.asserted;
 	if (wrote)
 		fill_time(ctx, began);
 	return r;
@@ -218,7 +223,8 @@ static void use_slot(struct device *d, struct machine_place *place)
 		if (r && r != -EINTR)
 			machine_hit_others(&sim.machine, op->work.ctx->group);
 		if (r && !op->work.ctx->dying)
-			context_fault(op->work.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+			context_fault(op->work.ctx, running.asserted ? CUDA_ERROR_ASSERT
+								     : CUDA_ERROR_ILLEGAL_ADDRESS);
 		op->kernel.running--;
 		if (!running.permitted)
 			permit(op);

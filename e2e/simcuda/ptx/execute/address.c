@@ -36,9 +36,11 @@ static bool touches(const struct span *span, uint32_t size, const void *start, u
 static bool global_allowed(const struct ptx_warp *w, uint64_t address, uint64_t size)
 {
 	const struct ptx_module *module = w->block->kernel->module;
+	const void *workspace = w->block->launch->workspace;
 	ptx_address_check *check = ptx_check_address;
 
-	if (inside(address, size, module->memory, module->memory_bytes))
+	if (inside(address, size, module->memory, module->memory_bytes) ||
+	    (workspace && inside(address, size, workspace, PTX_WORKSPACE_BYTES)))
 		return true;
 	if (address < 4096 || address > UINT64_MAX - size)
 		return false;

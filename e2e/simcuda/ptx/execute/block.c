@@ -74,6 +74,8 @@ static void fill_block_specials(struct ptx_warp *w, uint64_t index)
 
 	for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++)
 		fill32(w, values[k][0], values[k][1]);
+	fill32(w, PTX_SPECIAL_envreg1, (uint32_t)((uintptr_t)launch->workspace >> 32));
+	fill32(w, PTX_SPECIAL_envreg2, (uint32_t)(uintptr_t)launch->workspace);
 	fill64(w, PTX_SPECIAL_gridid, launch->grid_id);
 	fill64(w, PTX_SPECIAL_dynamic_shared_wide, kernel->dynamic_offset);
 }

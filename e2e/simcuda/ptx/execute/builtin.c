@@ -1,5 +1,5 @@
-/* Functions that a program declares and the system provides: vprintf and what a failed assert
- * calls. Their arguments lie in the caller's frame.
+/* Functions that a program declares and the system provides: vprintf, what a failed assert calls,
+ * malloc and free. Their arguments lie in the caller's frame.
  */
 #include "simcuda/ptx/execute/builtin.h"
 
@@ -25,7 +25,7 @@ static uint64_t argument(const struct ptx_warp *w, const struct ptx_insn *i, uin
 }
 
 static void set_result(const struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane,
-		       uint32_t value)
+		       uint64_t value)
 {
 	const struct ptx_argument *a = &i->call->results[0];
 	uint8_t *at =
@@ -33,7 +33,7 @@ static void set_result(const struct ptx_warp *w, const struct ptx_insn *i, uint3
 
 	if (a->is_row)
 		at = w->registers + w->lane_regs[lane] + (a->at & ~3u) + lane * a->bytes;
-	memcpy(at, &value, sizeof(value));
+	memcpy(at, &value, a->bytes < sizeof(value) ? a->bytes : sizeof(value));
 }
 
 /* A string at a generic address, cut to what fits. False: a fault. */
@@ -187,17 +187,45 @@ static enum ptx_flow fail(struct ptx_warp *w, const struct ptx_insn *i, uint32_t
 	if (!read_string(w, i, lane, argument(w, i, lane, 0), message) ||
 	    !read_string(w, i, lane, argument(w, i, lane, 1), file))
 		return PTX_FAULT;
+	w->block->error.asserted = true;
 	return ptx_fault(w, i, "assertion failed: %.120s (%.80s:%u)", message, file,
 			 (unsigned)argument(w, i, lane, 2));
+}
+
+static enum ptx_flow allocate(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+{
+	const struct ptx_heap *heap = w->block->launch->heap;
+
+	for (; mask; mask &= mask - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(mask);
+		uint64_t size = argument(w, i, lane, 0);
+
+		set_result(w, i, lane, heap ? (uintptr_t)heap->allocate(heap->data, size) : 0);
+	}
+	return PTX_NEXT;
+}
+
+static enum ptx_flow release(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+{
+	const struct ptx_heap *heap = w->block->launch->heap;
+
+	for (; heap && mask; mask &= mask - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(mask);
+
+		heap->release(heap->data, (void *)(uintptr_t)argument(w, i, lane, 0));
+	}
+	return PTX_NEXT;
 }
 
 static const struct {
 	const char *name;
 	ptx_exec *exec;
-	uint32_t n_params, n_results;
+	uint32_t n_params, n_results, result_bytes;
 } builtins[] = {
-	{"vprintf", print, 2, 1},
-	{"__assertfail", fail, 5, 0},
+	{"vprintf", print, 2, 1, sizeof(uint32_t)},
+	{"__assertfail", fail, 5, 0, 0},
+	{"malloc", allocate, 1, 1, sizeof(uint64_t)},
+	{"free", release, 1, 0, 0},
 };
 
 ptx_exec *ptx_builtin_find(const struct ptx_function *f)
@@ -205,7 +233,7 @@ ptx_exec *ptx_builtin_find(const struct ptx_function *f)
 	for (size_t k = 0; k < sizeof(builtins) / sizeof(builtins[0]); k++)
 		if (strcmp(builtins[k].name, f->name) == 0 && builtins[k].n_params == f->n_params &&
 		    builtins[k].n_results == f->n_results &&
-		    (f->n_results == 0 || f->results[0]->size == sizeof(uint32_t)))
+		    (f->n_results == 0 || f->results[0]->size == builtins[k].result_bytes))
 			return builtins[k].exec;
 	return NULL;
 }

@@ -49,7 +49,9 @@
 	X(dynamic_smem_size, "%dynamic_smem_size", 4)                            \
 	X(total_smem_size, "%total_smem_size", 4)                                \
 	X(aggr_smem_size, "%aggr_smem_size", 4)                                  \
-	X(zero, "%envreg0", 4) /* all %envreg, and what is 0 without clusters */ \
+	X(zero, "%envreg0", 4) /* %envreg but 1, 2; what is 0 without cluster */ \
+	X(envreg1, "%envreg1", 4)                                                \
+	X(envreg2, "%envreg2", 4)                                                \
 	X(one, "%cluster_nctaid.x", 4)                                           \
 	X(dynamic_shared, "", 4) /* offset of extern .shared variables */        \
 	X(dynamic_shared_wide, "", 8)

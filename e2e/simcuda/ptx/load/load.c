@@ -45,8 +45,6 @@ static const struct {
 	{                                              \
 		"%envreg" #n, PTX_SPECIAL_REF(zero), 4 \
 	}
-	E(1),
-	E(2),
 	E(3),
 	E(4),
 	E(5),
