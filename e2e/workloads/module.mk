@@ -62,4 +62,6 @@ SHARED += fault.so
 fault.so_SRC := e2e/workloads/tests/fault.c
 fault.so_CPPFLAGS := -I$(CUDA_HOME)/include
 fault.so_LIBS := -ldl
-SHELL_TESTS += $(patsubst %,e2e/workloads/tests/%.sh,workloads kernels)
+SHELL_TESTS += $(patsubst %,e2e/workloads/tests/%.sh,workloads kernels programs)
+
+include e2e/workloads/programs/programs.mk
