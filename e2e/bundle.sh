@@ -7,6 +7,7 @@
 #     lib/      libweir.so, libweir-nvml.so, libweir-mps.so and the libraries that the programs need, without glibc's and the driver's
 #     include/weir/weir.h, examples/     for programs that know about Weir
 #     bench/ tests/   programs of experiments; unit tests
+#     programs/ simprograms/   CUDA programs as nvcc builds them; those for the simulated GPU
 #     simcuda/  the simulated driver and NVML
 #     e2e/bench/         run and its experiments
 #     commit    the commit that the programs were built from
@@ -55,7 +56,7 @@ copy_programs() { # FOLDER FILE...
 # ldd also follows the libraries of libraries.
 copy_libraries() {
     local file library path
-    for file in "$root"/{bin,bench,tests,simcuda}/*; do
+    for file in "$root"/{bin,bench,tests,simcuda,programs,simprograms}/*; do
         is_elf "$file" || continue
         while read -r library path; do
             [ -n "$path" ] || fail "$(basename "$file") needs $library, which is not here"
@@ -72,7 +73,7 @@ needed() {
 
 set_run_paths() {
     local file
-    for file in "$root"/{bin,bench,tests,simcuda}/*; do
+    for file in "$root"/{bin,bench,tests,simcuda,programs,simprograms}/*; do
         if is_elf "$file"; then
             patchelf --set-rpath "\$ORIGIN/../lib" "$file"
         fi
@@ -85,7 +86,7 @@ set_run_paths() {
 
 strip_all() {
     local file
-    for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
+    for file in "$root"/{bin,bench,tests,lib,simcuda,programs,simprograms}/*; do
         if is_elf "$file"; then
             strip --strip-unneeded "$file"
         fi
@@ -94,7 +95,7 @@ strip_all() {
 
 check_glibc() {
     local file version
-    for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
+    for file in "$root"/{bin,bench,tests,lib,simcuda,programs,simprograms}/*; do
         is_elf "$file" || continue
         version=$(objdump -T "$file" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -uV | tail -1)
         [ "$(printf '%s\n' "$version" "$GLIBC_MAX" | sort -V | tail -1)" = "$GLIBC_MAX" ] ||
@@ -119,7 +120,7 @@ check_start() {
     local file missing copy
     copy=$(mktemp -d)
     tar -xzf "$tarball" -C "$copy"
-    for file in "$copy/$name"/{bin,bench,tests,simcuda}/*; do
+    for file in "$copy/$name"/{bin,bench,tests,simcuda,programs,simprograms}/*; do
         is_elf "$file" || continue
         missing=$(cd / && env -i ldd "$file" | awk '/not found/ && $1 !~ /^lib(cuda|nvidia-ml)\.so/ {print $1}')
         [ -z "$missing" ] || fail "$(basename "$file") misses $missing"
@@ -140,6 +141,8 @@ rm -rf "$root" "$tarball"
 copy_programs bin "$B"/bin/*
 copy_programs bench "$B"/bench/*
 copy_programs tests "$B"/tests/test-*
+copy_programs programs "$B"/programs/*
+copy_programs simprograms "$B"/simprograms/*
 mkdir -p "$root"/{lib,simcuda,e2e/bench/programs}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries

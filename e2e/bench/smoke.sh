@@ -11,7 +11,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 # In a folder that clients with other user ids may read.
 mkdir -p "$tmp/node/lib"
-cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$tmp/node"
+cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$B/simprograms" "$tmp/node"
 cp "$B/lib/libweir.so" "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
@@ -58,7 +58,7 @@ all forms form-coverage form-leave-time queue-leave-time form-overhead module-fi
     results-under-eviction burst-blocks-mps
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
-all first-launches first-launch second-start
+all first-launches first-launch second-start programs
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand

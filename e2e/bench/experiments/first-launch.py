@@ -5,11 +5,10 @@ the warm start behind it."""
 import time
 
 import bursts
-from bursts import HIGH, LOW
+from bursts import LOW
+from endless import EndlessBursts, p99
 from experiment import MPS
-from node import Failure
 from report import at_most
-from watch import requests
 
 SHOWS = "latency of HIGH's bursts from the start of a program that is one launch of seconds"
 PAPER = ""
@@ -28,34 +27,16 @@ SALTS = 100000  # code of different runs differs
 NATIVE = "its forms were not ready in time"
 
 
-def p99(values):
-    return sorted(values)[min(len(values) - 1, int(0.99 * len(values)))]
-
-
-class Starts:
+class Starts(EndlessBursts):
     """Starts of the program beside a HIGH that sends bursts all the time. @iterations: of the program's loop."""
 
     def __init__(self, bench, weir, mps, wait_ms=None):
-        self.bench, self.weir, self.mps = bench, weir, mps
+        super().__init__(bench, weir, mps)
         self.env = {"WEIR_LOG": "info"}
         if wait_ms is not None:
             self.env["WEIR_FIRST_LAUNCH_MS"] = str(wait_ms)
         self.window = 0.2 if bench.node.simulated else WINDOW
-        self.log = bench.node.folder / f"bursts-{time.monotonic_ns()}.log"
         self.native = 0  # first launches whose forms were not ready in time
-
-    def __enter__(self):
-        self.log.touch()
-        self.log.chmod(0o666)
-        argv = self.bench.burst_argv(1 << 40, extra=("--log", str(self.log)))
-        self.high = self.bench.node.start("burst", argv, HIGH, self.weir, mps=self.mps)
-        self.high.wait_ready()
-        time.sleep(0.1 if self.bench.node.simulated else 0.5)
-        return self
-
-    def __exit__(self, *_):
-        self.high.stop()
-        self.high.wait_end(60)
 
     def start(self, salt, iterations):
         """HIGH's requests of the window, us; and ms of the program's launch, whose result is right."""
@@ -66,17 +47,7 @@ class Starts:
         time.sleep(self.window)
         ms = low.result()["ms"]
         self.native += NATIVE in low.errors
-        return self.of_window(begin), ms
-
-    def of_window(self, begin):
-        """us of the requests that ended after @begin and began in the window. There is one, or it is awaited."""
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            found = [us for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= begin + self.window]
-            if found:
-                return found
-            time.sleep(0.05)
-        raise Failure("HIGH sends nothing")
+        return self.between(begin, begin + self.window), ms
 
 
 def measured_iterations(bench):
@@ -110,18 +81,6 @@ def judge(bench, name, measured, alone):
     )
 
 
-def prepare_weir(bench):
-    """An agent in the mode of the experiment."""
-    node, under_mps = bench.node, bench.mode == MPS
-    node.stop_agent()
-    if not under_mps:
-        node.stop_mps()
-    if node.simulated:
-        node.simulate("" if under_mps else "slices = 1\n")
-    node.agent_under_mps = under_mps
-    node.ensure_agent()
-
-
 def pairs_of_starts(bench, iterations, salts, until):
     """Cold starts, warm starts, and how many first launches of them ran natively."""
     cold, warm, pairs = [], [], 1 if bench.node.simulated else PAIRS
@@ -145,7 +104,7 @@ def run(bench):
     bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
     show(bench, "time-slicing", alone, iterations, salts, weir=False, mps=False)
     show(bench, "MPS", alone, iterations, salts, weir=False, mps=True)
-    prepare_weir(bench)
+    bench.node.share_gpu(bench.mode == MPS)
     show(bench, "Weir, first launches do not wait", alone, iterations, salts, weir=True, mps=bench.mode == MPS, wait_ms=0)
     cold, warm, native = pairs_of_starts(bench, iterations, salts, until)
     judge(bench, "cold compile cache", cold, alone)

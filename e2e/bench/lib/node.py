@@ -214,6 +214,11 @@ class Node:
     def bench(self, name):
         return str(self.bundle / "bench" / name)
 
+    def cuda_program(self, name):
+        """One of e2e/workloads/programs, for this kind of GPU. None: it needs a real one."""
+        path = self.bundle / ("simprograms" if self.simulated else "programs") / name
+        return str(path) if path.exists() or not self.simulated else None
+
     @property
     def sizes(self):
         """The option that selects our programs' defaults for a real GPU."""
@@ -343,6 +348,18 @@ class Node:
         """Gives tenants other fields, by name. An agent that runs reads the configuration, which this returns, at once."""
         self.tenants = [dataclasses.replace(tenant, **changes.get(tenant.name, {})) for tenant in self.tenants]
         return self.config
+
+    def share_gpu(self, mps):
+        """From here on clients with Weir are under MPS, or outside it. Starts an agent that tests for that."""
+        self.stop_agent()
+        if mps:
+            self.ensure_mps()
+        else:
+            self.stop_mps()
+        if self.simulated:
+            self.simulate("" if mps else "slices = 1\n")
+        self.agent_under_mps = mps
+        self.ensure_agent()
 
     def renew_agent(self):
         """Starts an agent with an empty cache of compiled kernels."""

@@ -32,7 +32,7 @@ static std::vector<uint32_t> taps_of(unsigned filter)
 int main(int argc, char **argv)
 {
 	program program("constant-memory", argc, argv);
-	unsigned n = THREADS * program.size(3, 8192);
+	unsigned n = THREADS * program.size(3, 1024);
 	std::vector<uint32_t> input(n), expected(n), zeros(n);
 	device_array<uint32_t> from(n), to(n);
 	uint32_t zero = 0, count;

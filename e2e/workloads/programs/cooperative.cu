@@ -33,8 +33,8 @@ static unsigned blocks_at_once()
 int main(int argc, char **argv)
 {
 	program program("cooperative", argc, argv);
-	unsigned n = program.size(700, 1 << 17), steps = program.size(6, 40),
-		 launches = program.size(2, 50);
+	unsigned n = program.size(700, 1 << 16), steps = program.size(6, 40),
+		 launches = program.size(2, 20);
 	std::vector<uint32_t> input(n), expected(n), next(n);
 	device_array<uint32_t> from(n), to(n);
 	void *parameters[] = {&from.data, &to.data, &n, &steps};

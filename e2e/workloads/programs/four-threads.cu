@@ -46,7 +46,7 @@ static void count(unsigned blocks, const std::vector<uint32_t> *data, std::vecto
 int main(int argc, char **argv)
 {
 	program program("four-threads", argc, argv);
-	unsigned blocks = program.size(2, 264), n = PARTS * program.size(512, 1 << 20);
+	unsigned blocks = program.size(2, 264), n = PARTS * program.size(512, 1 << 18);
 	std::vector<uint32_t> data[HOST_THREADS];
 	std::vector<unsigned> expected(HOST_THREADS * BINS);
 

@@ -65,7 +65,7 @@ struct board {
 int main(int argc, char **argv)
 {
 	program program("surfaces", argc, argv);
-	size_t side = SIDE * program.size(2, 64);
+	size_t side = SIDE * program.size(2, 32);
 	std::vector<unsigned char> input(side * side), expected, result(side * side);
 	board first(side), second(side);
 	dim3 grid((unsigned)side / SIDE, (unsigned)side / SIDE), block(SIDE, SIDE);

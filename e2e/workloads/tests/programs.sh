@@ -30,6 +30,28 @@ for program in "${programs[@]}"; do
     report $? "$program notices a lost launch"
 done
 
+# What the transformer says of the PTX in a program that nvcc built; nothing where it has machine code only.
+forms_of() { # PROGRAM
+    objcopy -O binary --only-section=.nv_fatbin "$B/programs/$1" "$work/fatbin" && "$B/bin/weir-transform" --list "$work/fatbin"
+}
+are_refused() { # REASON
+    [ -s "$work/forms" ] && ! grep -v "	no	.*$1" "$work/forms"
+}
+all_have_forms() {
+    [ -s "$work/forms" ] && ! grep '	no	' "$work/forms"
+}
+for program in "$B"/programs/*; do
+    program=${program##*/}
+    forms_of "$program" >"$work/forms" 2>"$work/forms.log"
+    case $program in
+    clusters) check "$program: refused, and said" are_refused 'launched in clusters' ;;
+    cooperative) check "$program: refused, and said" are_refused 'cooperative grids' ;;
+    conditional-graph) check "$program: what ends the loop is refused, and said" grep -q '^_Z6decide.*	no	.*cudaGraphSetConditional' "$work/forms" ;;
+    dynamic-parallelism | runtime-module) check "$program: has no PTX of its own" [ ! -s "$work/forms" ] ;;
+    *) check "$program: its kernels have all forms" all_have_forms ;;
+    esac
+done
+
 check "the agent is up" start_agent
 for program in "${programs[@]}"; do
     governed 65534 "$program" >"$work/$program.log" 2>&1

@@ -1,0 +1,204 @@
+"""Whole CUDA programs that know nothing of Weir (e2e/workloads/programs), each without Weir, with Weir, below a HIGH
+that sends bursts, and killed in the middle of its work. HIGH's requests count from the start of the program to its end.
+
+Under MPS the death of a client in a kernel, or a failed assertion, ends the others, whatever Weir does; and MPS does
+not run everything. So programs are killed under time-slicing, and what MPS does not run is below HIGH there."""
+
+import re
+import time
+
+import bursts
+from bursts import LOW
+from endless import EndlessBursts, p99
+from node import Failure
+from report import at_most
+from watch import Watch
+
+SHOWS = "whole CUDA programs: right alone, below HIGH, and when others are killed; HIGH's p99 beside each"
+PAPER = ""
+BOUNDS = {"p99 against alone": at_most(1.1)}
+BASELINES = ("the program without Weir", "HIGH alone")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+
+# Their kernels come as PTX, and libweir may run them in forms.
+PTX = (
+    "long-launch", "many-launches", "four-threads", "constant-memory", "textures", "surfaces", "device-printf",
+    "device-malloc", "runtime-module", "async-alloc", "per-thread-stream", "host-functions",
+)
+# No form fits these.
+WHOLE = {
+    "cooperative": "cooperative grids run as they are",
+    "conditional-graph": "graphs run as they are",
+    "dynamic-parallelism": "linked by nvcc: machine code only",
+    "clusters": "clusters are refused",
+}
+FAULTS = "device-assert"
+VICTIM = "normal"  # the level of those that are killed: one up, where they have demand bits
+SECONDS = 2.5  # of a program's work below HIGH
+ENOUGH = 200  # seconds; the programs that are left then are cut
+REFUSAL = re.compile(r"kernel (\S+) runs natively: ([^\"\n]*)")
+
+
+class Programs:
+    """Runs programs and compares their results. @outside: those that are not run under MPS, and why. @wrong: what did
+    not end right, in words."""
+
+    def __init__(self, bench):
+        self.bench, self.node = bench, bench.node
+        self.names = [name for name in (*PTX, *WHOLE, FAULTS) if self.node.cuda_program(name)]
+        self.seconds = 0.1 if self.node.simulated else SECONDS
+        self.outside = {FAULTS: "its failure ends other clients under MPS"}
+        self.checksums, self.wrong, self.count = {}, [], 0
+
+    def start(self, name, tenant, weir, mps, seconds=0):
+        argv = [self.node.cuda_program(name), *self.node.sizes, "--seconds", str(seconds)]
+        return self.node.start(name, argv, tenant, weir, mps=mps, env={"WEIR_LOG": "debug"} if weir else None)
+
+    def judge(self, client, how):
+        """Waits for its end. It has to print the checksum that it printed first."""
+        self.count += 1
+        try:
+            client.wait_end(60)
+        except Failure as failure:
+            client.kill()
+            self.wrong.append(f"{how}: {failure}")
+            return
+        said = re.search(r": right, (\d+) rounds, ([0-9a-f]{16})$", client.output, re.MULTILINE)
+        checksum = said[2] if said else client.output[-100:]
+        if checksum != self.checksums.setdefault(client.name, checksum) or not said:
+            self.wrong.append(f"{how}: {client.name} printed {checksum}")
+
+    def alone(self, name):
+        self.judge(self.start(name, LOW, False, mps=False), "alone")
+        if name in WHOLE:
+            self.try_under_mps(name)
+        self.judge(self.start(name, LOW, True, mps=name not in self.outside), "alone with Weir")
+
+    def try_under_mps(self, name):
+        client = self.start(name, LOW, False, mps=True)
+        try:
+            client.wait_end(60)
+        except Failure as failure:
+            client.kill()
+            self.outside[name] = f"not under MPS, which says without Weir: {failure}"
+
+    def below(self, name, high, mps):
+        """us of HIGH's requests meanwhile, the client, and how often it was stopped."""
+        begin = time.time()
+        with Watch(self.node) as watch:
+            client = self.start(name, LOW, True, mps, self.seconds)
+            self.judge(client, "below HIGH")
+        return high.between(begin, time.time()), client, sum(watch.held(client).values())
+
+
+def said_of(client):
+    """Why kernels have no forms, as libweir says."""
+    return "; ".join(sorted({f"{kernel}: {why}" for kernel, why in REFUSAL.findall(client.errors)}))
+
+
+def show_latency(bench, programs, name, alone, measured):
+    values, client, held = measured
+    ratio = p99(values) / alone["p99"]
+    words = f"p99 {p99(values):.0f} us (n={len(values)}), alone {bursts.figures(alone)}; {name} held {held} times"
+    said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
+    what = f"HIGH's p99 beside {name}"
+    if name in PTX:
+        bench.report.judge(what, ratio, BOUNDS["p99 against alone"], words + (f"; {said}" if said else ""))
+    else:
+        bench.report.add(what, f"{ratio:.3f}x", baselines=f"{words}; {said}")
+    if name == "clusters":
+        said = said_of(client)
+        bench.report.holds("clusters: refused, and said", "clusters" in said, said or "not said")
+
+
+def run_below_high(bench, programs, alone, until):
+    left = [name for name in programs.names if name not in programs.outside]
+    with EndlessBursts(bench, True) as high:
+        while left and time.monotonic() < until:
+            name = left.pop(0)
+            show_latency(bench, programs, name, alone, programs.below(name, high, mps=True))
+    if left:
+        bench.report.cut(f"not below HIGH: {', '.join(left)}")
+
+
+class Killed:
+    """Programs that are killed beside @high, one after the other. @wrong: what stayed of one, in words."""
+
+    def __init__(self, programs, high):
+        self.programs, self.node, self.high = programs, programs.node, high
+        self.wrong, self.count = [], 0
+
+    def accounts(self):
+        return len(list((self.node.folder / "state" / "memory").glob("account-*")))
+
+    def left(self, pid):
+        """What is left of a process, beside HIGH."""
+        found = []
+        if any(known["pid"] == pid for known in self.node.status()):
+            found.append("a client")
+        if any(bin(int(word)).count("1") > 1 for gpu in self.node.gpus() for word in gpu["demand"]):
+            found.append("a demand bit")
+        if self.accounts() > 1:
+            found.append("memory")
+        return found
+
+    def is_at_work(self, client):
+        return client.ready_file.exists() and any(known["pid"] == client.process.pid for known in self.node.status())
+
+    def kill(self, name):
+        client = self.programs.start(name, VICTIM, True, False, seconds=600)
+        self.count += 1
+        wait(lambda: self.is_at_work(client) or client.process.poll() is not None, 30)
+        time.sleep(0.05 if self.node.simulated else 0.3)
+        ended = client.process.poll() is not None
+        begin = time.time()
+        client.kill()
+        if ended:
+            self.wrong.append(f"{name}: ended before it was killed, {client.last_words()}")
+        elif not wait(lambda: not self.left(client.process.pid), 5):
+            self.wrong.append(f"{name}: {', '.join(self.left(client.process.pid))} stayed")
+        self.high.between(begin, begin + 1)  # or a Failure
+
+
+def wait(condition, seconds):
+    """Whether the condition came true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def run_under_timeslicing(bench, programs, alone, until):
+    """Those that MPS does not run below HIGH, and all programs killed. HIGH checks its own values at its end."""
+    bench.node.share_gpu(mps=False)
+    with EndlessBursts(bench, True, mps=False) as high:
+        for name in programs.outside:
+            show_latency(bench, programs, name, alone, programs.below(name, high, mps=False))
+        killed, left = Killed(programs, high), list(programs.names)
+        while left and time.monotonic() < until:
+            killed.kill(left.pop(0))
+    if left:
+        bench.report.cut(f"not killed: {', '.join(left)}")
+    bench.report.holds(
+        "nothing stays of a killed program", not killed.wrong,
+        f"{killed.count} killed; {'; '.join(killed.wrong) or 'no client, demand bit or memory; HIGH went on'}",
+    )
+
+
+def run(bench):
+    until = time.monotonic() + ENOUGH
+    bench.node.share_gpu(mps=True)
+    programs = Programs(bench)
+    for name in programs.names:
+        programs.alone(name)
+    alone = bench.burst(False)
+    bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
+    run_below_high(bench, programs, alone, until - 60)
+    run_under_timeslicing(bench, programs, alone, until)
+    bench.report.holds(
+        "every result is right", not programs.wrong,
+        f"{programs.count} runs of {len(programs.names)} programs; {'; '.join(programs.wrong) or 'equal checksums'}",
+    )

@@ -1,0 +1,45 @@
+"""A HIGH that sends bursts all the time, and how long its requests took in a part of that time."""
+
+import time
+
+from bursts import HIGH
+from node import Failure
+from watch import requests
+
+
+def p99(values):
+    return sorted(values)[min(len(values) - 1, int(0.99 * len(values)))]
+
+
+class EndlessBursts:
+    """@weir, @mps: of the client, as in Node.start()."""
+
+    def __init__(self, bench, weir, mps=True):
+        self.bench, self.weir, self.mps = bench, weir, mps
+        self.log = bench.node.folder / f"bursts-{time.monotonic_ns()}.log"
+
+    def __enter__(self):
+        self.log.touch()
+        self.log.chmod(0o666)
+        argv = self.bench.burst_argv(1 << 40, extra=("--log", str(self.log)))
+        self.client = self.bench.node.start("burst", argv, HIGH, self.weir, mps=self.mps)
+        self.client.wait_ready()
+        time.sleep(0.1 if self.bench.node.simulated else 0.5)
+        return self
+
+    def __exit__(self, kind, *_):
+        self.client.stop()
+        if kind:
+            self.client.kill()
+        else:
+            self.client.wait_end(60)
+
+    def between(self, begin, end):
+        """us of the requests that ended after @begin and began before @end. There is one, or it is awaited."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            found = [us for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= end]
+            if found:
+                return found
+            time.sleep(0.05)
+        raise Failure("HIGH sends nothing")
