@@ -207,6 +207,9 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	add_number(object, "waits", total[ACCOUNT_WAITS]);
 	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	add_number(object, "blocksSaved", total[ACCOUNT_BLOCKS_SAVED]);
+	add_number(object, "blocksDrained", total[ACCOUNT_BLOCKS_DRAINED]);
+	add_number(object, "bytesSaved", total[ACCOUNT_BYTES_SAVED]);
 	add_number(object, "tuning", client->account.tuning);
 	add_number(object, "speculativeDemands", total[ACCOUNT_SPECULATIVE]);
 	add_number(object, "speculativeDemandMisses", total[ACCOUNT_SPECULATIVE_MISSES]);

@@ -80,6 +80,11 @@ static void explain_client(FILE *out, const struct client *client)
 		seconds(total[ACCOUNT_GPU_TIME]), seconds(total[ACCOUNT_WAIT_TIME]),
 		(unsigned long long)total[ACCOUNT_WAITS],
 		(unsigned long long)total[ACCOUNT_EVICTIONS]);
+	if (total[ACCOUNT_BLOCKS_SAVED] || total[ACCOUNT_BLOCKS_DRAINED])
+		fprintf(out, "    evicted inside blocks: %llu saved (%.1f MiB), %llu finished\n",
+			(unsigned long long)total[ACCOUNT_BLOCKS_SAVED],
+			(double)total[ACCOUNT_BYTES_SAVED] / (1 << 20),
+			(unsigned long long)total[ACCOUNT_BLOCKS_DRAINED]);
 	if (client->over_limit)
 		fputs("    is over the compute limit of its container\n", out);
 	if (client->tenant->compute_limit && !preemption_works(client))

@@ -19,7 +19,8 @@
 	F(PREDICTIONS, predictions) F(PREDICTION_ERROR, prediction_error /* millionths */)         \
 	F(DEMAND_TIME, demand_time /* ns */)                                                       \
 	F(SPECULATIVE, speculative) F(SPECULATIVE_MISSES, speculative_misses)                      \
-	F(SPECULATIVE_TIME, speculative_time /* ns */)
+	F(SPECULATIVE_TIME, speculative_time /* ns */)                                             \
+	F(BLOCKS_SAVED, blocks_saved) F(BLOCKS_DRAINED, blocks_drained) F(BYTES_SAVED, bytes_saved)
 // clang-format on
 
 enum account_counter {

@@ -235,7 +235,9 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 			   struct weir_words *words, struct weir_persistent *hidden,
 			   volatile uint64_t *demand)
 {
-	volatile uint64_t *report = (volatile uint64_t *)(uintptr_t)hidden->report;
+	volatile struct weir_report *report = (volatile void *)(uintptr_t)hidden->report;
+	uint32_t saved = words->saved, drained = words->drained;
+	bool has_saved;
 	struct weir_persistent before = *hidden;
 	struct launch launch, stale;
 	unsigned launches = 0;
@@ -245,21 +247,29 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 	launch_init(&stale, run, form, out, &before, sizeof(before));
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
 		launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
-		*report = 0;
+		*report = (struct weir_report){0};
 		if (form != WEIR_RESUMABLE || launches == 1)
 			run->workers = 1 + random_below(&run->random, WORKERS_MAX);
 		run_workers(&launch, &stale, demand);
 		hidden->fresh = 0;
 		if (!is_good(&launch, weir_form_name(form)) || !is_good(&stale, "stale"))
 			return false;
-		run->saves += form == WEIR_RESUMABLE && words->resume != 0;
-		if (*report != ((uint64_t)words->evictions << 32 | words->done))
+		has_saved = form == WEIR_RESUMABLE && run->save_fixed && words->resume;
+		run->saves += has_saved;
+		if (has_saved != (words->saved != saved))
+			return fail(run, form, "saved blocks are not counted");
+		saved = words->saved;
+		if (report->launch != ((uint64_t)words->evictions << 32 | words->done) ||
+		    report->blocks != ((uint64_t)words->drained << 32 | words->saved))
 			return fail(run, form, "the report is not what the words say");
 		if (words->left || words->ticket > hidden->tickets)
 			return fail(run, form, "the words are not in order");
 	}
 	if (words->done != hidden->serial)
 		return fail(run, form, "it never gets done");
+	run->drains += words->drained - drained;
+	if (!hidden->drain && words->drained != drained)
+		return fail(run, form, "a block that had to be saved was drained");
 	launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
 	run_workers(&launch, &stale, demand);
 	if (words->done != hidden->serial || words->left || words->ticket || words->resume)
@@ -286,9 +296,12 @@ static void *new_saves(struct run *run, struct weir_persistent *hidden)
 
 static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 {
+	/* Nanoseconds: blocks are never finished, sometimes, or always if other tickets tell. */
+	static const uint32_t drains[] = {0, 50000, 1u << 30};
 	struct ptx_dim grid = run->problem->grid;
 	struct weir_words *words = aligned_alloc(32, sizeof(*words));
-	uint64_t demand = 0, report = 0;
+	struct weir_report report;
+	uint64_t demand = 0;
 	uint32_t hold = 0;
 	struct weir_persistent hidden = {.words = (uintptr_t)words,
 					 .demand = (uintptr_t)&demand,
@@ -311,6 +324,7 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 			 (int)random_below(&run->random, 2),
 			 (enum weir_ticket_order)random_below(&run->random, 2));
 		hidden.fresh = random_below(&run->random, 2);
+		hidden.drain = drains[random_below(&run->random, 3)];
 		good = run_until_done(run, form, out, words, &hidden, &demand) &&
 		       compare(run, weir_form_name(form), out);
 	}

@@ -33,6 +33,7 @@ struct run {
 	uint64_t random;
 	unsigned evictions; /* so far */
 	unsigned saves;     /* of those with saved blocks */
+	unsigned drains;    /* blocks that were finished rather than saved */
 	unsigned workers;   /* of the current launch */
 	uint32_t save_fixed, save_per_thread;
 	bool has[WEIR_FORM_COUNT];

@@ -295,6 +295,32 @@ static void written_kernels(void **state)
 	assert_true(seen.evictions > 0);
 }
 
+/* Every seventh block takes twenty times as long as the others. */
+static const struct problem mixed = {
+	.kernel = "k",
+	.grid = {70, 1, 1},
+	.block = {64, 1, 1},
+	.out_words = 70 * 64,
+	.ptx = HEAD ONE_PARAMETER OWN_WORD
+	"mov.u32 %r3, 100; rem.u32 %r4, %r4, 7; setp.eq.u32 %p0, %r4, 0; @%p0 mov.u32 %r3, 2000;\n"
+	"AGAIN: mad.lo.u32 %r2, %r2, 5, %r3; sub.u32 %r3, %r3, 1; setp.ne.u32 %p0, %r3, 0;\n"
+	"@%p0 bra AGAIN; st.global.u32 [%d0], %r2; }\n"};
+
+static void some_blocks_are_finished_and_some_saved(void **state)
+{
+	struct run run;
+
+	(void)state;
+	if (!run_init(&run, &mixed, 1))
+		fail_msg("%s", run.message);
+	for (unsigned k = 0; k < 100 && !(run.saves && run.drains); k++)
+		if (!run_form(&run, WEIR_RESUMABLE))
+			fail_msg("%s", run.message);
+	assert_true(run.saves > 0);
+	assert_true(run.drains > 0);
+	run_deinit(&run);
+}
+
 /* Kernels that must be refused, and why. */
 static const struct {
 	const char *code;
@@ -401,6 +427,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_kernels),
+		cmocka_unit_test(some_blocks_are_finished_and_some_saved),
 		cmocka_unit_test(refused_kernels),
 		cmocka_unit_test(generated_kernels),
 	};

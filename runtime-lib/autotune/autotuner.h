@@ -59,8 +59,10 @@ struct kernel_facts {
 	uint32_t resident; /* native blocks on the GPU at once; 0: not known */
 	struct build_facts {
 		uint32_t resident;    /* 0: the kernel cannot be launched in this build */
-		uint64_t save_stride; /* bytes, resumable only */
+		uint64_t save_stride; /* bytes, resumable only; */
+		uint32_t save_cycles; /* about how long all resident blocks take to be saved */
 	} builds[WEIR_FORM_COUNT][BUILDS_MAX];
+	uint32_t kind;                     /* a number for kernel and geometry */
 	const struct rewritten *rewritten; /* the code; opaque here */
 	uint32_t hidden_at;                /* offset of the hidden parameter; */
 	uint32_t symbols_size;             /* of the addresses behind it */

@@ -31,6 +31,8 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .packed_size =
 						 facts->hidden_at + hidden + facts->symbols_size,
 					 .hidden.save_stride = of->save_stride,
+					 .hidden.drain = of->save_cycles,
+					 .hidden.kind = facts->kind,
 					 .workers = of->resident};
 	if (form == WEIR_RESUMABLE)
 		config->workers = smaller(config->workers, WORKERS_MAX);

@@ -14,7 +14,7 @@ struct preempting preempting_table[CLIENTS_MAX];
 /* The driver allocates blocks of this size, and puts several smaller allocations into one: ours
  * would share a block with the program's, and move it. */
 #define BLOCK        (2ull << 20)
-#define REPORTS_SIZE (PREEMPT_SLOTS_MAX * FLIGHTS_MAX * sizeof(uint64_t))
+#define REPORTS_SIZE (PREEMPT_SLOTS_MAX * FLIGHTS_MAX * sizeof(struct weir_report))
 
 /* Packs the program's parameters in the kernel's layout. False: some are missing, or come in an
  * unknown way. */
@@ -182,7 +182,7 @@ static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slo
 	hidden->hold = words->hold;
 	hidden->serial = serial;
 	hidden->fresh = 1;
-	hidden->report = slot->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t);
+	hidden->report = slot->reports_gpu + serial % FLIGHTS_MAX * sizeof(struct weir_report);
 	hidden->saves = hidden->save_stride ? atomic_load(&slot->saves) : 0;
 }
 
@@ -251,6 +251,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 				.sample = sample,
 				.form = config->form,
 				.chain = chain,
+				.save = config->hidden.save_stride,
 				.number = load_relaxed(&stream->begun)};
 	atomic_fetch_add(&slot->links, chain);
 	atomic_store(&slot->last, serial);
@@ -288,6 +289,23 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain);
 }
 
+/* @blocks: as reported with the flight, since the slot was made. */
+static void count_blocks(struct client *client, struct preempt_slot *slot,
+			 const struct flight *flight, uint64_t blocks)
+{
+	struct preempting *preempting = preempting_of(client);
+	uint32_t saved = (uint32_t)blocks - (uint32_t)slot->blocks;
+	uint32_t drained = (uint32_t)(blocks >> 32) - (uint32_t)(slot->blocks >> 32);
+
+	/* The GPU writes both words of a report at once, but nothing guarantees it. */
+	if (saved > INT32_MAX || drained > INT32_MAX)
+		return;
+	preempting->blocks_saved += saved;
+	preempting->bytes_saved += saved * flight->save;
+	preempting->blocks_drained += drained;
+	slot->blocks = blocks;
+}
+
 /* Takes finished launches, in order: if one is finished, so are those before it. True: some are
  * left. */
 static bool look_at_slot(struct client *client, struct preempt_slot *slot)
@@ -296,13 +314,16 @@ static bool look_at_slot(struct client *client, struct preempt_slot *slot)
 
 	while (seen != last) {
 		uint32_t serial = seen + 1;
-		uint64_t report = atomic_load(&slot->reports[serial % FLIGHTS_MAX]);
+		const struct preempt_report *told = &slot->reports[serial % FLIGHTS_MAX];
+		uint64_t report = atomic_load(&told->launch);
 
 		/* What is there of an older launch has another serial. */
 		if ((uint32_t)report != serial)
 			break;
 		const struct flight *flight = &slot->flights[serial % FLIGHTS_MAX];
 		landed(client, flight, (uint32_t)(report >> 32) - slot->evictions);
+		if (flight->save)
+			count_blocks(client, slot, flight, atomic_load(&told->blocks));
 		atomic_fetch_sub(&slot->links, flight->chain);
 		slot->evictions = (uint32_t)(report >> 32);
 		slot->landed = flight->number;
@@ -325,7 +346,7 @@ static void renew(struct preempt_slots *slots)
 		struct preempt_slot *slot = &slots->slot[i];
 		slot->taken = slot->orphan = 0;
 		slot->last = slot->seen = slot->links = slot->evictions = 0;
-		slot->landed = 0;
+		slot->landed = slot->blocks = 0;
 		slot->saves = slot->saves_size = slot->saves_wanted = slot->saves_refused = 0;
 	}
 }
@@ -397,7 +418,8 @@ static void begin(struct preempt_slots *slots)
 		struct preempt_slot *slot = &slots->slot[i];
 		slot->words = slots->words + i * sizeof(struct weir_words);
 		slot->reports = slots->reports + i * FLIGHTS_MAX;
-		slot->reports_gpu = slots->reports_gpu + i * FLIGHTS_MAX * sizeof(uint64_t);
+		slot->reports_gpu =
+			slots->reports_gpu + i * FLIGHTS_MAX * sizeof(struct weir_report);
 	}
 }
 
@@ -529,4 +551,5 @@ void preempt_init(struct client *client)
 
 	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++)
 		preempting->launches[i] = preempting->evictions[i] = 0;
+	preempting->blocks_saved = preempting->blocks_drained = preempting->bytes_saved = 0;
 }

@@ -44,8 +44,15 @@ struct flight {
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
 	uint32_t chain;
+	uint64_t save;   /* bytes of a saved block; 0: it saves none */
 	uint64_t number; /* of the launch in its stream */
 };
+
+/* struct weir_report, as the worker reads it. */
+struct preempt_report {
+	_Atomic uint64_t launch, blocks;
+};
+static_assert(sizeof(struct preempt_report) == sizeof(struct weir_report), "one layout");
 
 /* What a stream needs for such kernels. The worker takes one for a stream that wants it, and frees
  * it when the stream is gone and its last launch finished. */
@@ -54,7 +61,7 @@ struct preempt_slot {
 	_Atomic int orphan; /* its stream is gone */
 	_Atomic int busy;   /* a thread is putting a launch into the stream */
 	CUdeviceptr words;
-	_Atomic uint64_t *reports; /* FLIGHTS_MAX; the GPU writes: evictions << 32 | serial */
+	struct preempt_report *reports; /* FLIGHTS_MAX; the GPU writes */
 	CUdeviceptr reports_gpu;
 	_Atomic uint64_t saves, saves_size; /* device memory; the size is published last */
 	_Atomic uint64_t saves_wanted;
@@ -65,6 +72,7 @@ struct preempt_slot {
 	_Atomic uint32_t seen;  /* worker: serial of the last one seen to be finished; */
 	uint32_t evictions;     /* worker: evictions reported with it; */
 	uint64_t landed;        /* its number; 0: none */
+	uint64_t blocks;        /* blocks of weir_report, of the last that could save some */
 	struct flight flights[FLIGHTS_MAX];
 };
 
@@ -76,7 +84,7 @@ struct preempt_slots {
 	enum slots_state state;
 	CUdeviceptr words;
 	CUstream zeroing; /* clears the words; then NULL */
-	_Atomic uint64_t *reports;
+	struct preempt_report *reports;
 	CUdeviceptr reports_gpu;
 	struct preempt_slot slot[PREEMPT_SLOTS_MAX];
 };
@@ -109,7 +117,9 @@ struct preempting {
 	_Atomic int slots_wanted;              /* by a stream */
 	_Atomic(struct preempt_slots *) slots; /* NULL until wanted; the worker makes them */
 	_Atomic uint64_t launches[WEIR_STATUS_FORMS];
-	uint64_t evictions[WEIR_STATUS_FORMS]; /* worker */
+	/* Worker. */
+	uint64_t evictions[WEIR_STATUS_FORMS];
+	uint64_t blocks_saved, blocks_drained, bytes_saved;
 };
 PER_CLIENT(preempting)
 

@@ -4,6 +4,7 @@
 #include "gates/gate.h"
 #include "gates/waiting.h"
 
+#include "weir/drain.h"
 #include "weir/log.h"
 
 #include <string.h>
@@ -280,16 +281,28 @@ static uint32_t resident(const struct geometry *geometry, const void *function, 
 	return (uint32_t)(blocks * sms);
 }
 
-static struct build_facts build_of(const struct geometry *geometry, enum weir_form form,
-				   const struct variant *variant, int sms)
+static uint32_t save_cycles(CUdevice device, uint64_t bytes)
 {
+	return weir_save_cycles(
+		bytes, driver_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+		driver_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+		driver_attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+}
+
+static struct build_facts build_of(const struct geometry *geometry, enum weir_form form,
+				   const struct variant *variant, CUdevice device, int sms)
+{
+	bool saves = form == WEIR_RESUMABLE && variant->save_fixed;
 	uint64_t threads = (uint64_t)geometry->block[0] * geometry->block[1] * geometry->block[2];
 	uint64_t save = variant->save_fixed + variant->save_per_thread * threads + geometry->shared;
 
-	return (struct build_facts){
+	struct build_facts facts = {
 		.resident = variant->function ? resident(geometry, variant->function, sms) : 0,
-		.save_stride = form == WEIR_RESUMABLE ? (save + 255) / 256 * 256 : 0,
+		.save_stride = saves ? (save + 255) / 256 * 256 : 0,
 	};
+	if (saves)
+		facts.save_cycles = save_cycles(device, facts.save_stride * facts.resident);
+	return facts;
 }
 
 /* Where the hidden parameter begins: behind the program's own, aligned to 8. */
@@ -309,10 +322,11 @@ static struct kernel_facts facts_of(const struct tuned_kernel *tuned,
 {
 	size_t hidden = hidden_at(rewritten), symbols = rewritten->n_symbols * sizeof(uint64_t);
 	const struct geometry *geometry = &tuned->geometry;
-	int sms = driver_attribute(atomic_load(&tuned->client)->device,
-				   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	CUdevice device = atomic_load(&tuned->client)->device;
+	int sms = driver_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	struct kernel_facts facts = {.sms = (uint32_t)sms,
 				     .resident = resident(geometry, geometry->function, sms),
+				     .kind = (uint32_t)atomic_load(&tuned->key),
 				     .rewritten = rewritten,
 				     .hidden_at = (uint32_t)hidden,
 				     .symbols_size = (uint32_t)symbols};
@@ -320,8 +334,8 @@ static struct kernel_facts facts_of(const struct tuned_kernel *tuned,
 		size_t size = form == WEIR_SLICED ? sizeof(struct weir_slice)
 						  : sizeof(struct weir_persistent);
 		for (size_t i = 0; hidden + size + symbols <= PACKED_MAX && i < BUILDS_MAX; i++)
-			facts.builds[form][i] =
-				build_of(geometry, form, &rewritten->variants[form][i], sms);
+			facts.builds[form][i] = build_of(
+				geometry, form, &rewritten->variants[form][i], device, sms);
 	}
 	return facts;
 }

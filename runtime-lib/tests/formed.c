@@ -52,18 +52,25 @@ void gone(unsigned n)
 	driver->elapsed_ns = driver->form_elapsed_ns = 50000;
 }
 
-void land(unsigned evictions)
+void land_blocks(unsigned evictions, uint64_t blocks)
 {
 	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
 	for (size_t i = 0; slots && i < PREEMPT_SLOTS_MAX; i++) {
 		struct preempt_slot *slot = &slots->slot[i];
 		uint32_t last = atomic_load(&slot->last), seen = atomic_load(&slot->seen);
-		for (uint32_t serial = seen + 1; serial != last + 1; serial++)
-			atomic_store(&slot->reports[serial % FLIGHTS_MAX],
+		for (uint32_t serial = seen + 1; serial != last + 1; serial++) {
+			atomic_store(&slot->reports[serial % FLIGHTS_MAX].blocks, blocks);
+			atomic_store(&slot->reports[serial % FLIGHTS_MAX].launch,
 				     (uint64_t)(evicted[i] += evictions) << 32 | serial);
+		}
 		assert_true(eventually(atomic_load(&slot->seen) == last));
 	}
+}
+
+void land(unsigned evictions)
+{
+	land_blocks(evictions, 0);
 }
 
 bool is_form(const struct null_op *op)

@@ -32,6 +32,8 @@ bool settles(unsigned n, CUfunction kernel, unsigned blocks);
 size_t ops_of(unsigned n, CUfunction kernel, unsigned blocks);
 /* The GPU finishes every launch in flight, each after @evictions. */
 void land(unsigned evictions);
+/* So many blocks of resumable kernels were drained (upper half) and saved since the beginning. */
+void land_blocks(unsigned evictions, uint64_t blocks);
 
 bool is_form(const struct null_op *op);
 const struct weir_persistent *hidden_of(const struct null_op *op);

@@ -580,10 +580,13 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	(void)device;
-	*value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
-		 : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? (int)NULL_SMS
-		 : attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED            ? null_driver.mps
-									   : 0;
+	*value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR  ? 9
+		 : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT    ? (int)NULL_SMS
+		 : attribute == CU_DEVICE_ATTRIBUTE_CLOCK_RATE              ? 1000000
+		 : attribute == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE       ? 1000000
+		 : attribute == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH ? 8000
+		 : attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED             ? null_driver.mps
+									    : 0;
 	return CUDA_SUCCESS;
 }
 

@@ -166,7 +166,7 @@ static void land(struct client *client)
 
 	for (uint32_t i = 0; slots && slots->state == SLOTS_READY && i < FLIGHTS_MAX; i++) {
 		uint32_t serial = atomic_load(&slots->slot[0].last) - i;
-		atomic_store(&slots->slot[0].reports[serial % FLIGHTS_MAX], serial);
+		atomic_store(&slots->slot[0].reports[serial % FLIGHTS_MAX].launch, serial);
 	}
 }
 

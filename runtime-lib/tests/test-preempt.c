@@ -172,9 +172,40 @@ static void saves(void **state)
 	assert_ptr_equal(op->function, FORM(WEIR_RESUMABLE));
 	const struct weir_persistent *hidden = hidden_of(op);
 	assert_int_equal(hidden->save_stride, (100 + 7 * 64 + 255) / 256 * 256);
+	/* The null driver's GPU has 1 GHz, and writes 1000 bytes in a ns at half of its bandwidth.
+	 */
+	assert_int_equal(hidden->drain, 4000 + AT_ONCE * hidden->save_stride / 1000);
+	assert_true(hidden->kind != 0);
 	assert_true(hidden->saves && hidden->saves % 256 == 0);
 	assert_int_equal(hidden->chunk, 1);
 	assert_int_equal(op->grid[0], AT_ONCE);
+	gone(n);
+}
+
+static void saved_and_finished_blocks_are_counted(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_RESUMABLE);
+	CUfunction kernel = kernel_of(5000000, &rewritten);
+	const struct weir_status_page *status = agent.status;
+	uint64_t stride;
+
+	(void)state;
+	assert_true(settles(n, kernel, 2 * AT_ONCE));
+	ops_of(n, kernel, 2 * AT_ONCE);
+	stride = hidden_of(&driver->ops[driver->n_ops - 1])->save_stride;
+	launch_call(n, kernel, 2 * AT_ONCE);
+	land_blocks(1, 5ull << 32 | 3);
+	assert_true(eventually(status->blocks_saved == 3));
+	assert_int_equal(status->blocks_drained, 5);
+	assert_int_equal(status->bytes_saved, 3 * stride);
+	launch_call(n, kernel, 2 * AT_ONCE);
+	land_blocks(1, 5ull << 32 | 2); /* half of a report */
+	launch_call(n, kernel, 2 * AT_ONCE);
+	land_blocks(1, 7ull << 32 | 4);
+	assert_true(eventually(status->blocks_saved == 4));
+	assert_int_equal(status->blocks_drained, 7);
+	assert_int_equal(status->bytes_saved, 4 * stride);
 	gone(n);
 }
 
@@ -487,6 +518,7 @@ int main(void)
 		cmocka_unit_test(slices),
 		cmocka_unit_test(saves),
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
+		cmocka_unit_test(saved_and_finished_blocks_are_counted),
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(queued_launches_share_continuations),
 		cmocka_unit_test(a_chain_that_was_too_short_is_long_for_a_while),

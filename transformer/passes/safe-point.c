@@ -82,6 +82,10 @@ void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct ope
 	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
 
 	edit_code(at,
+		  "{ .reg .b32 %now; mov.u32 %now, %globaltimer_lo;"
+		  "  st.volatile.global.u32 [%0+32], %now; }",
+		  hidden64(at, rewrite, HIDDEN(words)));
+	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %w, %all; .reg .b64 %flag, %step;"
 		  "  mov.u32 %w, 0; mov.u32 %all, %nctaid.x; add.u64 %flag, %1, 4;"
 		  "  mul.lo.u64 %step, %2, %3;"
@@ -89,3 +93,4 @@ void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct ope
 		  "  add.u32 %w, %w, %3; setp.lt.u32 %p, %w, %all; @%p bra again; }",
 		  id, saves, stride, op_int(SAFE_POINT_GROUP));
 }
+static_assert(offsetof(struct weir_words, closed_at) == 32, "in the templates");

@@ -24,7 +24,7 @@ struct safe {
 	struct safe_point *points, **points_end;
 	unsigned count;
 	bool is_uniform;        /* all threads reach the same barriers */
-	struct variable *watch; /* shared memory: leave, looked, number of the launch, - */
+	struct variable *watch; /* shared memory, see below */
 	struct reg *since;      /* live through the body: %clock at the last check */
 
 	/* From tickets.c. */
@@ -35,9 +35,24 @@ struct safe {
 	struct reg *saved;      /* in the last worker: number of saved blocks */
 };
 
-/* A save begins with the serial of its launch if it holds a block. In the save of each group's
- * first worker, the group's words follow: the flag, and the time of its next poll (64 bits). */
-#define SAFE_POINT_GROUP 16u
+/* A save begins with a header: the serial of its launch if it holds a block (32 bits); at 16 how
+ * long its ticket has run, in cycles, and the kind of this ticket. In the save of each group's
+ * first worker, the group's words are there as well: at 4 the flag, at 8 the time of its next poll
+ * (64 bits), and at 32 for each worker the kind and cycles of its last ticket. The kind of a ticket
+ * is weir_persistent.kind plus its number of blocks. */
+#define SAFE_POINT_GROUP  16u
+#define SAFE_POINT_HEADER (32 + 8 * SAFE_POINT_GROUP)
+
+/* A worker's words in shared memory: whether it is to leave; %clock when a warp last looked; the
+ * number of the launch; at 16 %clock when the ticket began, 0: none has, and its kind; the address
+ * of the worker's last ticket in the group's save, less 32 (drain.h). */
+#define WATCH_BYTES 32
+enum watch_state {              /* only grows during a launch */
+		   WATCH_OPEN,  /* as far as is known, the launch is not closed */
+		   WATCH_ASKED, /* it is closed */
+		   WATCH_DRAIN, /* the ticket is to be finished */
+		   WATCH_SAVE,  /* the block is to be saved */
+};
 
 /* Special values of a ticket. */
 #define SAFE_RESUME 0xffffffffu /* a saved block resumes */

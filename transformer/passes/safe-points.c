@@ -5,11 +5,12 @@
  * head:  now = %clock; (now ^ since) >= period, or on the way to a safe point (save.c)?  check
  *        ... the loop
  * check: since = now
- *        watch.leave?  leave
+ *        watch.leave?  choose
  *        (now ^ watch.looked) < period?  continue; else watch.looked = now
- *        flag == number of the launch?  watch.leave = 1, leave
+ *        flag == number of the launch?  watch.leave = asked, choose
  *        time for the group and for the GPU to poll, and asked to leave?
- *        close the words, set all flags, watch.leave = 1, leave
+ *        close the words, set all flags, watch.leave = asked, choose
+ * choose: the ticket will soon be finished?  continue, else leave (save/drain.h)
  *
  * The check costs little because most of its steps are rare:
  *
@@ -38,6 +39,7 @@
 #include "passes/pass.h"
 #include "passes/reconvergence.h"
 #include "passes/safe-point.h"
+#include "passes/save/drain.h"
 #include "passes/unroll.h"
 
 #define POINTS_MAX 256u
@@ -334,8 +336,8 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 	safe_point_set_flags(at, rewrite, id);
 	edit_code(at, "mov.pred %0, 1;", op_reg(go));
 	cursor_place(at, mark);
-	edit_code(at, "{ .reg .b32 %x; mov.u32 %x, 1; st.volatile.shared.u32 [%0], %x; }",
-		  op_variable(rewrite->safe->watch));
+	edit_code(at, "red.shared.max.u32 [%0], %1;", op_variable(rewrite->safe->watch),
+		  op_int(WATCH_ASKED));
 }
 
 static void write_check(struct selector *c, struct safe_point *point, struct block *check,
@@ -370,8 +372,10 @@ static void write_check(struct selector *c, struct safe_point *point, struct blo
 		  op_reg(safe->since));
 	write_look(&at, rewrite, go, op_reg(id), decide);
 	at = cursor_end(f, decide);
-	edit_code(&at, "vote.sync.any.pred %0, %0, %1; @%0 bra %2; bra %3;", op_reg(go),
-		  op_reg(here), op_block(point->leave), op_block(point->at));
+	edit_code(&at, "vote.sync.any.pred %0, %0, %1; @!%0 bra %2;", op_reg(go), op_reg(here),
+		  op_block(point->at));
+	drain_choose(&at, rewrite, op_reg(here), point->leave);
+	edit_code(&at, "bra %0;", op_block(point->at));
 }
 
 static void add_check(struct selector *c, struct block *head, bool together)
@@ -403,7 +407,7 @@ static void init_safe(struct selector *c)
 	safe->is_uniform = uniform_barriers(f, &c->cfg);
 	exit_barriers_init(rewrite);
 	safe->points_end = &safe->points;
-	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, 16);
+	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, WATCH_BYTES);
 	safe->since = edit_named_register(f, TYPE_b32, "since");
 	rewrite->safe = safe;
 	rewrite->barrier = 0; /* no barrier with a thread count is left */

@@ -32,6 +32,7 @@
 #include "passes/hidden.h"
 #include "passes/pass.h"
 #include "passes/safe-point.h"
+#include "passes/save/drain.h"
 
 /* Older targets have only the strongest fences. */
 #define FENCE_SM 70
@@ -215,10 +216,12 @@ static void write_given(struct frame *fr)
 		  "{ .reg .b32 %x; and.b32 %x, %1, 1; shl.b32 %x, %x, 2;"
 		  "  mov.u32 %0, %2; add.u32 %0, %0, %x; }",
 		  slot, op_reg(fr->left), op_variable(fr->slots));
-	edit_code(&at,
-		  "{ .reg .pred %p; @!%0 bra %1; st.shared.u32 [%2], %3;"
-		  "  setp.ge.u32 %p, %3, %4; @%p bra %1; }",
-		  leader(&at, fr), op_block(fr->told), slot, op_reg(fr->drawn), tickets);
+	edit_code(&at, "@!%0 bra %1; st.shared.u32 [%2], %3;", leader(&at, fr), op_block(fr->told),
+		  slot, op_reg(fr->drawn));
+	if (fr->rewrite->safe)
+		drain_next_ticket(&at, fr->rewrite, op_reg(fr->drawn), tickets);
+	edit_code(&at, "{ .reg .pred %p; setp.ge.u32 %p, %0, %1; @%p bra %2; }", op_reg(fr->drawn),
+		  tickets, op_block(fr->told));
 	write_poll(&at, fr);
 
 	at = cursor_end(fr->f, fr->told);
@@ -290,6 +293,8 @@ static void write_first(struct frame *fr)
 		  "  xor.b32 %parity, %parity, 1; or.b32 %3, %n, %parity; }",
 		  op_reg(fr->line), hidden32(&at, fr->rewrite, HIDDEN(blocks)), size,
 		  op_reg(fr->left));
+	if (fr->rewrite->safe)
+		drain_begin(&at, fr->rewrite, size);
 	write_axes(&at, fr);
 }
 
@@ -409,6 +414,7 @@ static void write_resume(struct cursor *at, struct frame *fr, struct operand wor
 		  "  setp.eq.u32 %none, %2, 0; and.pred %3, %3, %none;"
 		  "  selp.b32 %resume, 0, %4, %none; st.volatile.global.u32 [%5+28], %resume; }",
 		  restart, tickets, op_reg(safe->saved), is_done, serial, words);
+	drain_count_saved(at, words, op_reg(safe->saved));
 }
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 
@@ -437,6 +443,7 @@ static void write_leave(struct frame *fr)
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand restart = op_reg(edit_register(fr->f, TYPE_b32));
+	struct operand launch = op_reg(edit_register(fr->f, TYPE_b64));
 	struct block *tell = edit_new_block(fr->f);
 
 	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), end);
@@ -444,10 +451,12 @@ static void write_leave(struct frame *fr)
 	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
 	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
-	if (fr->rewrite->safe) /* another thread of the block may have closed the launch */
-		write_fence(&at);
-	else /* only a last worker writes it, and the count orders that */
+	if (fr->rewrite->safe) {
+		drain_count(&at, fr->rewrite, words);
+		write_fence(&at); /* another thread of the block may have closed the launch */
+	} else {                  /* only a last worker writes it, and the count orders that */
 		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);
+	}
 	write_count(&at, fr, words, end);
 	if (!fr->rewrite->safe)
 		write_all_done(&at, fr, words, done, tell);
@@ -471,10 +480,11 @@ static void write_leave(struct frame *fr)
 	edit_code(&at, "{ .reg .pred %told; setp.eq.u64 %told, %0, 0; @%told bra %1; }", report,
 		  end);
 	write_fence(&at);
-	edit_code(
-		&at,
-		"{ .reg .b64 %tell; mov.b64 %tell, {%1, %2}; st.volatile.global.u64 [%0], %tell; }",
-		report, done, evictions);
+	edit_code(&at, "mov.b64 %0, {%1, %2};", launch, done, evictions);
+	if (fr->rewrite->safe)
+		drain_report(&at, words, report, launch);
+	else
+		edit_code(&at, "st.volatile.global.u64 [%0], %1;", report, launch);
 	at = cursor_end(fr->f, fr->end);
 	edit_code(&at, "ret;");
 }

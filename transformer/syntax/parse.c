@@ -109,7 +109,8 @@ uint64_t parser_integer(struct parser *p, uint64_t max, const char *what)
 static bool is_template_special(const char *name)
 {
 	return name_is(name, "%tid", "%ntid", "%ctaid", "%nctaid", "%clock", "%globaltimer",
-		       "%lanemask_eq", "%lanemask_lt", "%dynamic_smem_size");
+		       "%globaltimer_lo", "%laneid", "%lanemask_eq", "%lanemask_lt",
+		       "%dynamic_smem_size");
 }
 
 bool parser_renames(const struct parser *p, const char *name)

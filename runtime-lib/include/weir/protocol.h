@@ -498,7 +498,12 @@ struct weir_status_page {
 	/* From when work comes to the idle client until all is done, the shortest of the latest
 	 * periods; 0: not known, or an older library. */
 	_Atomic uint64_t busy_period;
-	uint8_t reserved[WEIR_PAGE_SIZE - 352];
+	/* Blocks of evicted kernels that were saved, and that were finished instead, because that
+	 * was sooner; bytes written for the saved ones, at most. */
+	_Atomic uint64_t blocks_saved;
+	_Atomic uint64_t blocks_drained;
+	_Atomic uint64_t bytes_saved;
+	uint8_t reserved[WEIR_PAGE_SIZE - 376];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 6
+#define WEIR_PREEMPT_ABI 7
 
 /* Sliced: a launch covers a part of the grid and has grid dimensions of its own. */
 struct weir_slice {
@@ -54,9 +54,8 @@ struct weir_persistent {
 	uint32_t tickets; /* number of tickets, at most 2^30; workers: at most 2^20 */
 	uint32_t serial;  /* of the launch; not 0 */
 	uint32_t period;  /* nanoseconds of %globaltimer between two reads of demand and hold */
-	/* Address of a uint64_t that the host can read without the driver, or 0. The last worker of
-	 * each launch stores `evictions << 32 | done` there once. From then on another launch may
-	 * use the words. */
+	/* Address of a struct weir_report that the host can read without the driver, or 0. The last
+	 * worker of each launch stores it once. From then on another launch may use the words. */
 	uint64_t report;
 	/* Resumable only: worker w saves its block at saves + w * save_stride, aligned to 256.
 	 * Unused if the kernel has no safe points (weir/transform.h). All continuations have as
@@ -82,17 +81,24 @@ struct weir_persistent {
 	/* 1: the first launch with this serial, which need not read the words. 0: it may be a
 	 * continuation. */
 	uint32_t fresh;
+	/* Resumable: in a closed launch, a block runs to the end of its ticket if that is expected
+	 * within so many cycles of %clock, about as long as saving it takes. Otherwise its worker
+	 * saves it. 0: it is always saved. */
+	uint32_t drain;
+	/* Launches with the same number have the same kernel and geometry, so the times of their
+	 * tickets can be compared. */
+	uint32_t kind;
 	uint32_t reserved;
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };
-static_assert(sizeof(struct weir_persistent) == 120, "layout");
+static_assert(sizeof(struct weir_persistent) == 128, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 
 #define WEIR_TICKET_CLOSED 0x80000000u
 
-/* In device memory, one sector. Kernels write the words; the launcher may read them.
+/* In device memory, two sectors. Kernels write the words; the launcher may read them.
  *
  * - next_poll: when this time has come, a thread that draws a ticket or reaches a safe point may
  * move it by a period with compare-and-swap. The winner reads demand and hold.
@@ -108,7 +114,11 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
  *
  * - resume: in persistent, the first ticket of the next launch. In resumable, the serial of a
  * launch with saved blocks: a worker of a continuation reads its save only if this is its serial.
- * Every worker has then written whether it saved a block, so saves need no initialisation. */
+ * Every worker has then written whether it saved a block, so saves need no initialisation.
+ *
+ * - closed_at, saved, drained: only resumable kernels with safe points use them. drained: blocks
+ * whose worker saw at a safe point that the launch was closed, and ran on to the end of its ticket.
+ */
 struct weir_words {
 	uint64_t next_poll; /* %globaltimer */
 	uint32_t done;      /* serial of the last launch that finished */
@@ -117,7 +127,19 @@ struct weir_words {
 	uint32_t ticket;
 	uint32_t restart;
 	uint32_t left;
-	uint32_t resume; /* see above; or 0 */
+	uint32_t resume;    /* see above; or 0 */
+	uint32_t closed_at; /* %globaltimer_lo when a launch was last closed */
+	uint32_t reserved;
+	uint32_t saved, drained; /* blocks, ever (modulo 2^32) */
+	uint32_t reserved2[4];
 };
-static_assert(sizeof(struct weir_words) == 32, "one sector: align to 32");
+static_assert(sizeof(struct weir_words) == 64, "two sectors: align to 32");
+static_assert(offsetof(struct weir_words, closed_at) == 32, "layout");
 static_assert(offsetof(struct weir_words, ticket) == 16, "layout");
+
+/* What the last worker of a launch tells the host. */
+struct weir_report {
+	uint64_t launch; /* evictions << 32 | done */
+	uint64_t blocks; /* drained << 32 | saved; resumable kernels with safe points only */
+};
+static_assert(sizeof(struct weir_report) == 16, "layout");

@@ -5,9 +5,8 @@
 
 #include <stdio.h>
 
-#define HEADER_BYTES 16u
-#define ALIGN        256u
-#define MEMORY_MAX   (1u << 20) /* bytes of a variable */
+#define ALIGN      256u
+#define MEMORY_MAX (1u << 20) /* bytes of a variable */
 
 static void add(struct variable_set *set, struct variable *v)
 {
@@ -97,7 +96,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 
 void save_measure_memory(struct saver *s)
 {
-	uint64_t shared = HEADER_BYTES, local = 0;
+	uint64_t shared = SAFE_POINT_HEADER, local = 0;
 
 	find_variables(s);
 	if (s->variables.n > SAVE_VARIABLES_MAX)
@@ -201,7 +200,7 @@ static void copy_local(struct cursor *at, bool saves, struct saver *s, const str
 
 void save_copy_memory(struct cursor *at, bool saves, struct saver *s, const struct slot *slot)
 {
-	uint32_t offset = HEADER_BYTES, local = 4 + s->registers;
+	uint32_t offset = SAFE_POINT_HEADER, local = 4 + s->registers;
 
 	for (unsigned k = 0; k < s->variables.n; k++) {
 		struct variable *v = s->variables.list[k];

@@ -19,6 +19,7 @@
 // clang-format on
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
+#include "passes/save/drain.h"
 #include "passes/save/save.h"
 
 #define WARP 32u
@@ -131,11 +132,11 @@ static void write_final(struct saver *s)
 	edit_code(&at, "barrier.sync %0;", op_int(s->rewrite->barrier));
 	slot = save_slot(&at, s);
 	save_copy_memory(&at, true, s, &slot);
-	edit_code(&at,
-		  "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;"
-		  "@%1 st.global.u32 [%4], %5; bra %6;",
+	edit_code(&at, "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;",
 		  op_int(s->rewrite->barrier), op_reg(leader), op_reg(slot.thread),
-		  op_reg(s->safe->exit_count), op_reg(slot.base),
+		  op_reg(s->safe->exit_count));
+	drain_save_time(&at, s->rewrite, op_reg(slot.base), op_reg(leader));
+	edit_code(&at, "@%0 st.global.u32 [%1], %2; bra %3;", op_reg(leader), op_reg(slot.base),
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->leave_rest));
 }
 
@@ -155,6 +156,7 @@ static void write_enter(struct saver *s)
 		  "{ .reg .b32 %zero; mov.u32 %0, %clock; mov.u32 %zero, 0;"
 		  "  st.shared.u32 [%1], %zero; st.shared.u32 [%1+4], %zero; }",
 		  op_reg(safe->since), op_variable(safe->watch));
+	drain_enter(&at, s->rewrite);
 	slot = save_slot(&at, s);
 	words = hidden64(&at, s->rewrite, HIDDEN(words));
 	serial = hidden32(&at, s->rewrite, HIDDEN(serial));
@@ -213,6 +215,14 @@ static void write_leave(struct saver *s, struct block *restore)
 		  op_block(safe->draw));
 }
 
+static void restore_time(struct cursor *at, struct saver *s, const struct slot *slot)
+{
+	struct operand first = op_reg(edit_register(s->f, TYPE_pred));
+
+	edit_code(at, "setp.eq.u32 %0, %1, 0;", first, op_reg(slot->thread));
+	drain_restore_time(at, s->rewrite, op_reg(slot->base), first);
+}
+
 static void write_restore(struct saver *s, struct cursor *at)
 {
 	struct operand number = op_int(s->rewrite->barrier);
@@ -223,6 +233,7 @@ static void write_restore(struct saver *s, struct cursor *at)
 	save_copy_memory(at, false, s, &slot);
 	edit_code(at, "barrier.sync %0;", number);
 	renew_tickets(at, s, &slot);
+	restore_time(at, s, &slot);
 	edit_code(at, "barrier.sync %0; ld.global.b32 %1, [%2]; not.b32 %1, %1;", number,
 		  op_reg(s->rewrite->exit_barriers->next), op_reg(save_place(at, s, &slot, 0, 4)));
 }

@@ -1,7 +1,7 @@
 // clang-format off
 /* A worker's save: what the threads of a block store when they leave, and load when they resume.
  *
- *	header		serial of the launch, 0: nothing saved; the group's words (safe-point.h)
+ *	header		serial of the launch, 0: nothing saved; others (safe-point.h)
  *	shared memory	each variable
  *	T x 4 bytes	safe point
  *	T x 8 bytes	64-bit registers: first register of all threads, second register ...

@@ -1,0 +1,51 @@
+/* Drain or save: whether a worker finishes its ticket or saves its block when the launch is closed.
+ *
+ * A worker that finds the launch closed at a safe point estimates the rest of its ticket. If that
+ * is shorter than what saving costs (weir_persistent.drain), it runs on. It asks again at later
+ * safe points, so a wrong estimate delays leaving by no more than `drain` and one period.
+ *
+ * - The estimate: each worker notes how long its last ticket took. Workers of a group have these
+ *   times side by side in the group's first save. The lanes that decide read one time each. Only
+ *   tickets that took longer than this one has run tell anything. If at most one in eight of them
+ *   had more than `drain` left at this point, the ticket is expected to end in time. So kernels
+ *   with blocks of several lengths are judged by blocks that lasted as long. Noting a time is one
+ *   store per ticket, without an atomic operation.
+ * - The clocks: times of tickets are differences of %clock. It is exact to the cycle and cheap, and
+ * a block stays on its SM. A ticket of more than 2^32 cycles (two seconds) is misjudged once in
+ *   that time. The time since the closing is a difference of %globaltimer, because another SM
+ *   closed the launch. Its resolution, 32 ns to 1 us, is fine beside a period of 8 us.
+ * - The limit: the slowest workers find the launch closed about one period after the closing. Until
+ *   then, and for another `drain`, a worker may run on without delaying the end of the launch. */
+#pragma once
+
+#include "passes/pass.h"
+
+struct safe_point;
+
+/* For all threads, when a launch begins. */
+void drain_enter(struct cursor *at, struct rewrite *rewrite);
+/* For the first thread of a worker that has drawn its next ticket, @drawn. */
+void drain_next_ticket(struct cursor *at, struct rewrite *rewrite, struct operand drawn,
+		       struct operand tickets);
+/* For all threads: a ticket of @size blocks begins. */
+void drain_begin(struct cursor *at, struct rewrite *rewrite, struct operand size);
+
+/* For lanes @here together, if the launch is closed: to @leave if they are to save their state. */
+void drain_choose(struct cursor *at, struct rewrite *rewrite, struct operand here,
+		  struct block *leave);
+
+/* For the first thread of a worker that leaves. */
+void drain_count(struct cursor *at, struct rewrite *rewrite, struct operand words);
+
+/* For the last worker, which knows how many blocks were @saved, and that tells the host. @launch:
+ * the first half of its report. */
+void drain_count_saved(struct cursor *at, struct operand words, struct operand saved);
+void drain_report(struct cursor *at, struct operand words, struct operand report,
+		  struct operand launch);
+
+/* How long the ticket has run goes to the save at @base, from the thread with the predicate @first;
+ * or comes from there. */
+void drain_save_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
+		     struct operand first);
+void drain_restore_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
+			struct operand first);
