@@ -1,6 +1,6 @@
 # The compiler from PTX to PTX. It depends on no other folder.
 LIBRARIES += libweir-transform
-libweir-transform_SRC := $(foreach room,syntax analysis passes passes/save pipeline image,$(wildcard transformer/$(room)/*.c))
+libweir-transform_SRC := $(foreach room,syntax analysis passes passes/async passes/save pipeline image,$(wildcard transformer/$(room)/*.c))
 TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a
 
 PROGRAMS += weir-transform
@@ -17,7 +17,7 @@ $(foreach f,$(TRANSFORM_FUZZERS),\
 
 fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/image/object-check.c
 
-TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object save size tickets)
+TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object save size tickets async)
 UNIT_TESTS += $(TRANSFORM_TESTS)
 UNEMULATED += test-transform-size
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\

@@ -186,6 +186,24 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 	return result;
 }
 
+/* Searches the newest first, because handles are reused after a module is unloaded. */
+static struct pair *find(CUfunction function)
+{
+	for (size_t k = state.count; k-- > 0;)
+		if (state.pairs[k].native == function)
+			return &state.pairs[k];
+	return NULL;
+}
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+	const struct pair *pair = find(function);
+
+	if (pair)
+		MUST(REAL(cuFuncSetAttribute)(pair->formed, attribute, value));
+	return REAL(cuFuncSetAttribute)(function, attribute, value);
+}
+
 struct launch {
 	struct pair *pair;
 	unsigned grid[3], block[3], shared;
@@ -335,15 +353,6 @@ EXPORT CUresult cuStreamQuery(CUstream stream)
 	if (beside.runs && !beside.is_done)
 		return CUDA_ERROR_NOT_READY;
 	return REAL(cuStreamQuery)(stream);
-}
-
-/* Searches the newest first, because handles are reused after a module is unloaded. */
-static struct pair *find(CUfunction function)
-{
-	for (size_t k = state.count; k-- > 0;)
-		if (state.pairs[k].native == function)
-			return &state.pairs[k];
-	return NULL;
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,

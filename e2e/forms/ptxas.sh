@@ -12,11 +12,13 @@ trap 'rm -rf "$tmp"' EXIT
 for seed in 1 2 3 4 5 6; do
     "$B/tests/test-forms" print $seed >"$tmp/generated-$seed.ptx"
 done
-for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/papers/*.ptx "$tmp"/generated-*.ptx; do
+for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/{papers,tensor}/*.ptx "$tmp"/generated-*.ptx; do
     name=$(basename "$ptx" .ptx)
+    architectures=(75 80 90 100 120)
+    [ "$name" != tensor ] || architectures=(90a)
     "$B/bin/weir-transform" -f sliced -f persistent -f resumable "$ptx" "$tmp/out.ptx"
     status=$?
-    for sm in 75 80 90 100 120; do
+    for sm in "${architectures[@]}"; do
         "$CUDA_HOME/bin/ptxas" -arch=sm_$sm -o /dev/null "$tmp/out.ptx" || status=1
     done
     report $status "$name"

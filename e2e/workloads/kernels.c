@@ -1,6 +1,6 @@
-/* The benchmarks of the papers on preemptible kernels. Each row of papers/benchmarks.def names a
- * plan (plan.h). This program runs the selected plans, checks every result against the CPU's, and
- * measures on request. */
+/* Each row of benchmarks[] names a plan (plan.h): of the papers on preemptible kernels in the
+ * program `kernels`, for tensor cores in `tensor`. This program runs the selected plans, checks
+ * every result against the CPU's, and measures on request. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -47,7 +47,7 @@ static void parse(struct choice *choice, struct workload *w, int argc, char **ar
 		 "writes the device code into this folder and ends"},
 		{0}};
 
-	workload_parse(w, argc, argv, "runs the papers' benchmarks and checks their results", own);
+	workload_parse(w, argc, argv, benchmark_summary, own);
 	if (w->size > UINT32_MAX) {
 		fprintf(stderr, "kernels: --size: too large\n");
 		exit(2);

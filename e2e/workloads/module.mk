@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             memory-ways counter nvml-view nvml-view-linked hoard cas
+             memory-ways tensor counter nvml-view nvml-view-linked hoard cas
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -32,6 +32,12 @@ PAPERS_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples) $(PAPERS:%=e
               e2e/workloads/papers/benchmarks.c $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) \
               $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
 kernels_SRC := e2e/workloads/kernels.c $(PAPERS_SRC)
+# Kernels for the tensor cores of sm_90a.
+TENSOR_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples tensor/benchmarks) $(WORKLOAD_GEN)/tensor/tensor-ptx.c
+tensor_SRC := e2e/workloads/kernels.c $(TENSOR_SRC)
+$(WORKLOAD_GEN)/tensor/tensor.ptx: e2e/workloads/tensor/hopper.cuh
+$(WORKLOAD_GEN)/tensor/tensor.ptx: NVCC_ARCH := compute_90a
+NVCC_ARCH := compute_75
 WORKLOAD_CU := $(patsubst e2e/workloads/%.cu,%,$(wildcard e2e/workloads/*.cu e2e/workloads/*/*.cu))
 .SECONDARY: $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%.ptx) $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%-ptx.c)
 kernels_CFLAGS := -ffp-contract=off
@@ -51,7 +57,7 @@ $(B)/bin/nvml-view-linked: $(SIMNVML)
 $(WORKLOAD_GEN)/%.ptx: e2e/workloads/%.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $@"
-	$(Q)$(NVCC) -ptx -arch=compute_75 $(NVCC_FLAGS) -o $@ $<
+	$(Q)$(NVCC) -ptx -arch=$(NVCC_ARCH) $(NVCC_FLAGS) -o $@ $<
 # char NAME_ptx[] with the text of NAME.ptx.
 $(WORKLOAD_GEN)/%-ptx.c: $(WORKLOAD_GEN)/%.ptx
 	$(Q){ echo 'extern const char $(subst -,_,$(*F))_ptx[];'; echo 'const char $(subst -,_,$(*F))_ptx[] = {'; \

@@ -6,6 +6,19 @@
 
 #include <weir/base.h>
 
+#define SHARED_USUAL (48u << 10) /* bytes */
+
+const char *const class_names[CLASS_COUNT] = {"large", "small", "trivial"};
+
+enum input_class class_find(const char *name)
+{
+	enum input_class class = 0;
+
+	while (class < CLASS_COUNT && strcmp(name, class_names[class]) != 0)
+		class ++;
+	return class;
+}
+
 static struct buffer *new_buffer(struct plan *plan, size_t bytes)
 {
 	if (plan->buffer_count == PLAN_BUFFERS_MAX)
@@ -100,6 +113,15 @@ static struct plan_kernel *find_kernel(struct plan *plan, const char *name)
 	return kernel;
 }
 
+static void copy_argument(struct plan_launch *launch, size_t i, const struct argument *argument)
+{
+	void *to = &launch->arguments[i];
+
+	if (argument->size > sizeof(launch->arguments[i]))
+		to = launch->large[i] = workload_alloc(argument->size);
+	memcpy(to, argument->value, argument->size);
+}
+
 void plan_add_launch(struct plan *plan, const char *kernel, struct shape shape,
 		     const struct argument *arguments, size_t count)
 {
@@ -117,7 +139,12 @@ void plan_add_launch(struct plan *plan, const char *kernel, struct shape shape,
 	launch->kernel->launches++;
 	launch->argument_count = (unsigned)count;
 	for (size_t i = 0; i < count && i < PLAN_ARGUMENTS_MAX; i++)
-		memcpy(&launch->arguments[i], arguments[i].value, arguments[i].size);
+		copy_argument(launch, i, &arguments[i]);
+	/* More has to be asked for. */
+	if (shape.shared > SHARED_USUAL)
+		CU(cuFuncSetAttribute(launch->kernel->function,
+				      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				      (int)shape.shared));
 }
 
 void plan_init(struct plan *plan, const struct benchmark *benchmark,
@@ -134,11 +161,14 @@ void plan_init(struct plan *plan, const struct benchmark *benchmark,
 
 void plan_deinit(struct plan *plan)
 {
-	for (size_t i = 0; i < plan->launch_count; i++)
+	for (size_t i = 0; i < plan->launch_count; i++) {
+		for (unsigned k = 0; k < PLAN_ARGUMENTS_MAX; k++)
+			free(plan->launches[i].large[k]);
 		if (plan->launches[i].before) {
 			CU(cuEventDestroy(plan->launches[i].before));
 			CU(cuEventDestroy(plan->launches[i].after));
 		}
+	}
 	free(plan->launches);
 	for (unsigned i = 0; i < plan->kernel_count; i++) {
 		samples_deinit(&plan->kernels[i].single);
@@ -196,7 +226,7 @@ static void start(struct plan *plan, struct plan_launch *launch, bool measure)
 	const struct shape *shape = &launch->shape;
 
 	for (unsigned i = 0; i < PLAN_ARGUMENTS_MAX; i++)
-		parameters[i] = &launch->arguments[i];
+		parameters[i] = launch->large[i] ? launch->large[i] : &launch->arguments[i];
 	if (measure && !launch->before) {
 		CU(cuEventCreate(&launch->before, CU_EVENT_DEFAULT));
 		CU(cuEventCreate(&launch->after, CU_EVENT_DEFAULT));

@@ -32,7 +32,7 @@ struct shape {
 
 struct plan;
 
-/* A row of papers/benchmarks.def. */
+/* A row of benchmarks[]. */
 struct benchmark {
 	const char *name, *source, *ptx, *unit;
 	uint32_t sizes[2][CLASS_COUNT]; /* on the simulated GPU, on a real one */
@@ -55,6 +55,7 @@ struct plan_launch {
 	struct plan_kernel *kernel;
 	struct shape shape;
 	uint64_t arguments[PLAN_ARGUMENTS_MAX];
+	void *large[PLAN_ARGUMENTS_MAX]; /* arguments of more than 8 bytes; else NULL */
 	unsigned argument_count;
 	CUevent before, after;
 	double us; /* in the last plan_measure() */
@@ -83,9 +84,10 @@ struct plan {
 	void *launcher_data;
 };
 
-/* papers/benchmarks.def. */
+/* papers/benchmarks.c or tensor/benchmarks.c. */
 extern const struct benchmark benchmarks[];
 extern const size_t benchmark_count;
+extern const char *const benchmark_summary; /* of a program that runs them, for --help */
 /* The class called @name, or CLASS_COUNT. */
 extern const char *const class_names[CLASS_COUNT];
 enum input_class class_find(const char *name);
@@ -134,6 +136,11 @@ struct argument {
 #define ARGUMENT(v)                            \
 	{                                      \
 		&(__typeof__(v)){v}, sizeof(v) \
+	}
+/* Of a variable, also of a struct. */
+#define ARGUMENT_OF(v)          \
+	{                       \
+		&(v), sizeof(v) \
 	}
 /* The launch of a kernel; each argument as ARGUMENT(x), a copy is taken. */
 #define plan_launch(plan, kernel, shape, ...)                                        \

@@ -1,4 +1,5 @@
 /* Refuses kernels that a form cannot support, with a reason and its place. Changes nothing. */
+#include "analysis/async.h"
 #include "passes/callee.h"
 #include "passes/pass.h"
 
@@ -27,8 +28,8 @@ static const struct {
 	/* Only in called functions: dependents.c has removed the kernel's own. */
 	{OP_GRID, ALL, "lets the next kernel begin before this one is finished"},
 	{OP_STACK, LOOPS, "allocates stack that is freed only when the thread exits"},
+	/* Only in called functions: registers.c has removed the kernel's own. */
 	{OP_REGISTERS, LOOPS, "changes the registers of the next block"},
-	{OP_ASYNC, LOOPS, "starts asynchronous work that may outlast the block"},
 };
 
 static const struct bad bad_specials[] = {
@@ -61,18 +62,25 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* cp.async.ca, .cg and their waits; uniform-exit.c awaits the copies at the block's end. */
-static bool is_plain_copy(const struct mnemonic *m)
+/* What async.c of this folder cannot end with the block; a safe point can await plain copies only.
+ */
+static const char *async_reason(const struct mnemonic *m, unsigned form)
 {
-	return !strcmp(m->name, "cp") && mnemonic_has(m, "async") && !mnemonic_has(m, "bulk") &&
-	       !mnemonic_has(m, "mbarrier");
+	const struct async_use use = async_use_of(m);
+
+	if (use.kind == ASYNC_COPY)
+		return NULL;
+	if (use.kind == ASYNC_OTHER && form & LOOPS)
+		return use.reason;
+	return form & RESUMABLE ? "starts asynchronous work that a safe point cannot await" : NULL;
 }
 
 static const char *class_reason(const struct instruction *i, unsigned form)
 {
+	if (i->mnemonic->op_class == OP_ASYNC)
+		return async_reason(i->mnemonic, form);
 	for (size_t k = 0; k < COUNT(bad_classes); k++)
-		if (bad_classes[k].op_class == i->mnemonic->op_class &&
-		    bad_classes[k].forms & form && !is_plain_copy(i->mnemonic))
+		if (bad_classes[k].op_class == i->mnemonic->op_class && bad_classes[k].forms & form)
 			return bad_classes[k].reason;
 	return NULL;
 }
@@ -108,7 +116,7 @@ static const char *instruction_reason(const struct instruction *i, unsigned form
 bool pass_has_unsupported(const struct function *function)
 {
 	for_each_instruction (i, function)
-		if (is_plain_copy(i->mnemonic) || instruction_reason(i, ALL))
+		if (i->mnemonic->op_class == OP_ASYNC || instruction_reason(i, ALL))
 			return true;
 	return false;
 }

@@ -12,6 +12,7 @@
 #include "weir/preempt-abi.h"
 #include "weir/transform.h"
 
+struct async;
 struct detached;
 struct reconvergence;
 struct exit_barriers;
@@ -26,6 +27,7 @@ struct rewrite {
 	struct variable *hidden;             /* params: the hidden parameter (preempt-abi.h) */
 	struct reg *index[3];                /* block-index: replaces %ctaid; NULL: not read */
 	struct reconvergence *reconvergence; /* warp-exit, or NULL (reconvergence.h) */
+	struct async *async;       /* async, or NULL: the kernel does nothing asynchronous */
 	struct instruction *leave; /* uniform-exit: the only ret, where all threads end ... */
 	bool exits_at_barrier;     /* ... behind a common barrier */
 	bool needs_barrier;        /* threads must synchronise before the next block begins */
@@ -76,6 +78,7 @@ extern const struct pass pass_symbols;
 extern const struct pass pass_block_index;
 extern const struct pass pass_warp_exit;
 extern const struct pass pass_warp_gather;
+extern const struct pass pass_async;
 extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;
 extern const struct pass pass_safe_points;

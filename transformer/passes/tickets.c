@@ -28,6 +28,7 @@
  * For the same reason nothing diverges on the way into the body.
  */
 // clang-format on
+#include "passes/async/async.h"
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/pass.h"
@@ -359,6 +360,10 @@ static void write_next(struct frame *fr)
 
 	if (fr->rewrite->needs_barrier && !fr->rewrite->exits_at_barrier)
 		write_barrier(&at, fr);
+	if (async_invalidate(&at, fr->rewrite))
+		write_barrier(&at, fr);
+	if (fr->rewrite->exits_at_barrier || fr->rewrite->reconvergence)
+		async_gather(&at, fr->rewrite);
 	for (unsigned k = 0; k < 3 && fr->axis[k]; k++)
 		edit_code(&at, "add.u32 %0, %0, %1;", op_reg(fr->axis[k]),
 			  hidden32(&at, fr->rewrite, HIDDEN(step) + 4 * k));
@@ -528,8 +533,8 @@ static void show(struct frame *fr, struct block *enter)
 /* Room in the kernel's own shared memory, if it is large and unused between blocks; NULL: none. */
 static struct variable *borrow(const struct rewrite *rewrite)
 {
-	if (rewrite->safe || rewrite->exit_barriers || rewrite->tally || rewrite->reconvergence ||
-	    !rewrite->needs_barrier)
+	if (rewrite->safe || async_keeps_shared(rewrite) || rewrite->exit_barriers ||
+	    rewrite->tally || rewrite->reconvergence || !rewrite->needs_barrier)
 		return NULL;
 	for (struct variable *v = rewrite->function->variables; v; v = v->next)
 		if (v->space == SPACE_SHARED && v->size >= MUCH_SHARED && variable_align(v) >= 4)

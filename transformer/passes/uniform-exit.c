@@ -17,6 +17,7 @@
 // clang-format on
 #include "analysis/barrier.h"
 #include "analysis/uniform.h"
+#include "passes/async/async.h"
 #include "passes/exit-barrier.h"
 #include "passes/reconvergence.h"
 #include "passes/safe-point.h"
@@ -128,7 +129,7 @@ static bool shares(const struct instruction *i)
 }
 
 /* Finds a free barrier number and whether blocks share anything. */
-static void look_around(struct rewrite *rewrite, bool *has_copies)
+static void look_around(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	unsigned used = 0;
@@ -139,7 +140,6 @@ static void look_around(struct rewrite *rewrite, bool *has_copies)
 		/* code of warp-exit.c uses memory of its own warp only */
 		if (i->at.line || rewrite->safe)
 			rewrite->needs_barrier = rewrite->needs_barrier || shares(i);
-		*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
 		if (i->mnemonic->op_class != OP_BARRIER)
 			continue;
 		if (!barrier_read(i, &barrier))
@@ -203,14 +203,13 @@ static void leave_together(struct cursor *at, struct rewrite *rewrite)
 static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	bool is_uniform = true,
-	     has_copies = false; /* with safe points, all barriers are exit barriers already */
+	bool is_uniform = true; /* with safe points, all barriers are exit barriers already */
 	const struct instruction *awaited;
 	struct block *done;
 	struct cursor at;
 	struct cfg cfg;
 
-	look_around(rewrite, &has_copies);
+	look_around(rewrite);
 	if (!rewrite->safe) {
 		cfg_build(f, &cfg);
 		is_uniform = uniform_barriers(f, &cfg);
@@ -231,8 +230,7 @@ static void run(struct rewrite *rewrite)
 	if (!is_uniform)
 		replace_barriers(rewrite);
 	at = cursor_end(f, done);
-	if (has_copies)
-		edit_code(&at, "cp.async.wait_all;");
+	async_await(&at, rewrite);
 	if (rewrite->safe)
 		safe_point_barrier_done(&at, rewrite);
 	else

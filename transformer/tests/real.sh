@@ -11,8 +11,10 @@ trap 'rm -rf "$scratch"' EXIT
 
 assemble() { # FILE
     local own sm
-    own=$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$1")
+    own=$(sed -n 's/^\.target sm_\([0-9]*a\?\).*/\1/p' "$1")
     for sm in 75 80 90 100 120; do
+        # sm_90a is for no later GPU.
+        [[ $own == *a ]] && echo "$own" && break
         [ "$sm" -lt "$own" ] || echo "$sm"
     done | xargs -P 2 -I{} "$ptxas" -arch=sm_{} -o /dev/null "$1" 2>"$scratch/log" || { cat "$scratch/log"; return 1; }
 }

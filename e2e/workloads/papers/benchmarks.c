@@ -1,8 +1,6 @@
 /* The table of the benchmarks. */
 #include "papers.h"
 
-#include <string.h>
-
 #include <weir/base.h>
 
 #define BENCHMARK(name, source, ptx, ...) extern const char ptx##_ptx[];
@@ -26,14 +24,5 @@ const struct benchmark benchmarks[] = {
 #include "benchmarks.def"
 };
 
-const char *const class_names[CLASS_COUNT] = {"large", "small", "trivial"};
 const size_t benchmark_count = countof(benchmarks);
-
-enum input_class class_find(const char *name)
-{
-	enum input_class class = 0;
-
-	while (class < CLASS_COUNT && strcmp(name, class_names[class]) != 0)
-		class ++;
-	return class;
-}
+const char *const benchmark_summary = "runs the papers' benchmarks and checks their results";

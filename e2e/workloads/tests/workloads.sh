@@ -36,6 +36,10 @@ check "filler notices a lost launch" notices 2 'wrong result' filler --seconds 0
 check "cas" ends_with 0 "$B/bin/cas"
 check "cas with other code" ends_with 0 "$B/bin/cas" --salt 7 --size 33
 check "cas notices a lost launch" notices 1 'wrong result' cas
+check "tensor" ends_with 0 "$B/bin/tensor" --class trivial
+for name in $("$B/bin/tensor" --list | cut -d ' ' -f 1); do
+    check "tensor: $name notices a lost launch" notices 1 'wrong result' tensor --class trivial --only "$name"
+done
 check "bench-launch" ends_with 0 "$B/bench/bench-launch" --iterations 2
 
 "$B/bin/filler" --ready-file "$tmp/ready" --stop-file "$tmp/stop" >"$tmp/filler.json" &

@@ -181,7 +181,7 @@ static int variable_source(struct ptx_parser *p, struct ptx_statement *s,
 	if (v->dynamic) {
 		*ref = bytes == 8 ? PTX_SPECIAL_REF(dynamic_shared_wide)
 				  : PTX_SPECIAL_REF(dynamic_shared);
-		return p->result;
+		return p->result ? p->result : ptx_use(p, v, SIZE_MAX);
 	}
 	*ref = ptx_constant(p, (uint64_t)operand->addend, bytes, v);
 	return p->result ? p->result : ptx_use(p, v, SIZE_MAX);

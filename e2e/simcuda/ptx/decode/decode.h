@@ -76,5 +76,5 @@ enum ptx_space ptx_take_space(struct ptx_statement *s);
 #undef OPCODE
 #undef DECODER
 
-/* cp.async.mbarrier.arrive; called by cp's decoder. */
-ptx_decoder ptx_decode_copy_arrive;
+/* Called by cp's decoder: cp.async.mbarrier.arrive; cp.async.bulk and its groups. */
+ptx_decoder ptx_decode_copy_arrive, ptx_decode_bulk;

@@ -9,9 +9,10 @@ static const struct {
 	uint8_t operation;
 	bool has_result;
 } forms[] = {
-	{"init", PTX_MBARRIER_INIT, false},     {"inval", PTX_MBARRIER_INVAL, false},
-	{"arrive", PTX_MBARRIER_ARRIVE, true},  {"arrive_drop", PTX_MBARRIER_DROP, true},
-	{"test_wait", PTX_MBARRIER_WAIT, true}, {"try_wait", PTX_MBARRIER_WAIT, true},
+	{"init", PTX_MBARRIER_INIT, false},        {"inval", PTX_MBARRIER_INVAL, false},
+	{"arrive", PTX_MBARRIER_ARRIVE, true},     {"arrive_drop", PTX_MBARRIER_DROP, true},
+	{"expect_tx", PTX_MBARRIER_EXPECT, false}, {"complete_tx", PTX_MBARRIER_COMPLETE, false},
+	{"test_wait", PTX_MBARRIER_WAIT, true},    {"try_wait", PTX_MBARRIER_WAIT, true},
 };
 
 /* The operand: a state, a parity, or a count (default 1). */
@@ -54,6 +55,8 @@ int ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_statement *s)
 	insn.access.variant = forms[k].operation;
 	if (insn.access.variant == PTX_MBARRIER_WAIT && ptx_take(s, "parity"))
 		insn.access.variant = PTX_MBARRIER_WAIT_PARITY;
+	if (insn.access.variant == PTX_MBARRIER_ARRIVE && ptx_take(s, "expect_tx"))
+		insn.access.variant = PTX_MBARRIER_ARRIVE_EXPECT;
 	ptx_take_one_of(s, meaningless, 6);
 	ptx_take_one_of(s, meaningless, 6);
 	insn.access.space = ptx_take_space(s);

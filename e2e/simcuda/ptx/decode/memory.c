@@ -100,6 +100,8 @@ int ptx_decode_address(struct ptx_parser *p, struct ptx_statement *s,
 		       struct ptx_variable **variable)
 {
 	*variable = NULL;
+	if (operand->n_elements)
+		return ptx_unknown(p, &s->opcode, "coordinates of %.*s", PTX_SHOW(&s->opcode));
 	if (operand->kind != PTX_OPERAND_ADDRESS)
 		return ptx_fail_at(p, &s->opcode, "operand %.*s of %.*s is no address",
 				   PTX_SHOW(&operand->token), PTX_SHOW(&s->opcode));

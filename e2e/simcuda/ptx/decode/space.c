@@ -132,8 +132,10 @@ int ptx_decode_cp(struct ptx_parser *p, struct ptx_statement *s)
 {
 	struct ptx_insn nothing = {.exec = ptx_exec_nothing};
 
-	if (s->n_modifiers < 2 || !ptx_take(s, "async"))
+	if (!ptx_take(s, "async") || !s->n_modifiers)
 		return ptx_unknown(p, &s->opcode, "this form of cp");
+	if (ptx_take(s, "bulk"))
+		return ptx_decode_bulk(p, s);
 	if (ptx_take(s, "mbarrier"))
 		return ptx_take(s, "arrive") ? ptx_decode_copy_arrive(p, s)
 					     : ptx_unknown(p, &s->opcode, "this form of cp.async");

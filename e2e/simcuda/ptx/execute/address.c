@@ -176,3 +176,10 @@ bool ptx_read_generic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lan
 	memcpy(out, (const void *)(uintptr_t)address, size);
 	return true;
 }
+
+bool ptx_global_range(struct ptx_warp *w, const struct ptx_insn *i, uint64_t address, uint64_t size,
+		      uint8_t **host)
+{
+	*host = (uint8_t *)(uintptr_t)address;
+	return global_allowed(w, address, size) || wild(w, i, "", address, (uint32_t)size);
+}

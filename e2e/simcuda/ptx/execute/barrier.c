@@ -96,22 +96,12 @@ static uint32_t passing(struct ptx_warp *w, const struct ptx_insn *i, uint32_t l
 	return lanes & (i->sync.negated ? ~predicate : predicate);
 }
 
-enum ptx_flow ptx_exec_barrier(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+/* The @lanes of @mask come to barrier @id; the others come back to this instruction. */
+static enum ptx_flow come(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask,
+			  uint32_t lanes, uint32_t id)
 {
-	const uint32_t *ids = ptx_row(w, i->op[0]);
-	uint32_t first = (uint32_t)__builtin_ctz(mask), id = ids[first], lanes = 0;
 	struct ptx_block *block = w->block;
-
-	if (id >= PTX_BARRIERS)
-		return ptx_fault(w, i, "there is no barrier %u", id);
-	/* Lanes with another barrier come back to this instruction. */
-	for (uint32_t rest = mask; rest; rest &= rest - 1) {
-		uint32_t lane = (uint32_t)__builtin_ctz(rest);
-		lanes |= ids[lane] == id ? 1u << lane : 0;
-	}
 	struct ptx_barrier *barrier = &block->barriers[id];
-	if (set_expected(w, i, first, barrier) == PTX_FAULT)
-		return PTX_FAULT;
 	bool waits = i->sync.variant != PTX_BARRIER_ARRIVE;
 	ptx_park(w, w->group, w->pc + 1);
 	ptx_park(w, mask & ~lanes, w->pc);
@@ -127,4 +117,36 @@ enum ptx_flow ptx_exec_barrier(struct ptx_warp *w, const struct ptx_insn *i, uin
 	count_warp(block, w, id);
 	release_if_complete(block, id);
 	return PTX_REGROUP;
+}
+
+enum ptx_flow ptx_exec_barrier(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+{
+	const uint32_t *ids = ptx_row(w, i->op[0]);
+	uint32_t first = (uint32_t)__builtin_ctz(mask), id = ids[first], lanes = 0;
+	struct ptx_block *block = w->block;
+
+	if (id >= PTX_NAMED_BARRIERS)
+		return ptx_fault(w, i, "there is no barrier %u", id);
+	/* Lanes with another barrier come back to this instruction. */
+	for (uint32_t rest = mask; rest; rest &= rest - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(rest);
+		lanes |= ids[lane] == id ? 1u << lane : 0;
+	}
+	struct ptx_barrier *barrier = &block->barriers[id];
+	if (set_expected(w, i, first, barrier) == PTX_FAULT)
+		return PTX_FAULT;
+	return come(w, i, mask, lanes, id);
+}
+
+/* wgmma.wait_group: the products of a warp group are complete for all of its warps. */
+enum ptx_flow ptx_exec_group_wait(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+{
+	uint32_t id = PTX_NAMED_BARRIERS + w->index / PTX_GROUP_WARPS;
+	struct ptx_barrier *barrier = &w->block->barriers[id];
+
+	if (mask != PTX_ALL_LANES)
+		return ptx_fault(w, i, "only a part of the warp comes here");
+	barrier->expected = PTX_GROUP_WARPS * PTX_LANES;
+	barrier->in_use = true;
+	return come(w, i, mask, mask, id);
 }

@@ -1,5 +1,6 @@
 /* A block from launch to end: its memory, its warps and its special registers. All its memory is
  * one allocation of the CPU thread, which keeps it for the next block. */
+#include "simcuda/ptx/execute/async/bulk.h"
 #include "simcuda/ptx/execute/warp.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 
 /* Parts of the scratch memory of a CPU thread: one allocation, kept for its next block. */
 struct parts {
-	uint64_t registers, specials, frames, stacks, shared, partial, warps, total;
+	uint64_t registers, specials, frames, stacks, shared, partial, mbarriers, bulk, warps,
+		total;
 };
 
 struct scratch {
@@ -106,6 +108,11 @@ static uint64_t reserve(uint64_t *total, uint64_t size)
 	return at;
 }
 
+static uint64_t mbarrier_bytes(const struct ptx_block *block)
+{
+	return block->shared_bytes / 64 + 1;
+}
+
 static struct parts measure(const struct ptx_block *block)
 {
 	const struct ptx_function *kernel = block->kernel;
@@ -114,6 +121,8 @@ static struct parts measure(const struct ptx_block *block)
 
 	parts.warps = reserve(&parts.total, n * sizeof(struct ptx_warp));
 	parts.partial = reserve(&parts.total, n * sizeof(*block->partial));
+	parts.mbarriers = reserve(&parts.total, mbarrier_bytes(block));
+	parts.bulk = reserve(&parts.total, PTX_BULK_MAX * sizeof(struct ptx_bulk));
 	parts.registers = reserve(&parts.total, n * kernel->total_register_bytes);
 	parts.specials = reserve(&parts.total, n * PTX_SPECIAL_COUNT * PTX_ROW_BYTES);
 	parts.frames =
@@ -206,11 +215,14 @@ static void set_up(struct ptx_block *block, uint8_t *memory, const struct parts 
 {
 	block->warps = (struct ptx_warp *)(memory + parts->warps);
 	block->partial = (void *)(memory + parts->partial);
+	block->bulk = (struct ptx_bulk *)(memory + parts->bulk);
 	block->shared = memory + parts->shared;
 	block->stacks = memory + parts->stacks;
 	block->stacks_bytes = (uint64_t)block->n_warps * PTX_LANES * block->stack_bytes;
 	memset(block->partial, 0, block->n_warps * sizeof(*block->partial));
 	memset(block->shared, 0, block->shared_bytes);
+	block->mbarriers = memory + parts->mbarriers;
+	memset(block->mbarriers, 0, mbarrier_bytes(block));
 	for (uint32_t k = 0; k < block->n_warps; k++)
 		set_up_warp(block, k, memory, parts, index);
 }

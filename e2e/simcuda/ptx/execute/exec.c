@@ -1,6 +1,7 @@
 /* Runs the warps of a block in slices until all have ended. Within a warp, groups of lanes also run
  * in slices (warp.h has their order), so a thread that spins until another thread writes does not
  * spin forever. */
+#include "simcuda/ptx/execute/async/bulk.h"
 #include "simcuda/ptx/execute/warp.h"
 
 #include <errno.h>
@@ -116,11 +117,14 @@ static enum ptx_flow run_warp(struct ptx_warp *w, uint32_t slice, uint32_t *ran)
 {
 	uint32_t budget = slice;
 
-	while (budget && choose_group(w)) {
+	w->yields = false;
+	while (budget && !w->yields && choose_group(w)) {
 		if (run_group(w, &budget) == PTX_FAULT)
 			return PTX_FAULT;
 	}
 	*ran = slice - budget;
+	if (w->yields)
+		return PTX_NEXT;
 	/* Groups that used up their slice go behind the others. */
 	if (!budget && w->group != ptx_runnable(w))
 		w->skip |= w->group;
@@ -170,5 +174,5 @@ int ptx_run_warps(struct ptx_block *block, const volatile int *stop)
 		if (!progress)
 			return deadlock(block);
 	}
-	return 0;
+	return ptx_bulk_finish(&block->warps[0]) ? 0 : -EFAULT;
 }

@@ -9,6 +9,8 @@ ptx_exec ptx_exec_barrier, ptx_exec_sync, ptx_exec_activemask, ptx_exec_pause, p
 ptx_exec ptx_exec_permit, ptx_exec_await_grids;
 ptx_exec ptx_exec_nothing, ptx_exec_clock, ptx_exec_frame_address, ptx_exec_to_generic;
 ptx_exec ptx_exec_from_generic, ptx_exec_is_space, ptx_exec_pack, ptx_exec_unpack;
+ptx_exec ptx_exec_bulk, ptx_exec_bulk_commit, ptx_exec_bulk_wait, ptx_exec_wgmma,
+	ptx_exec_group_wait;
 ptx_exec ptx_exec_mbarrier, ptx_exec_load, ptx_exec_store, ptx_exec_load_param, ptx_exec_copy;
 ptx_compare *ptx_compare_find(const char *name);
 ptx_exec *ptx_atomic_find(const char *name);

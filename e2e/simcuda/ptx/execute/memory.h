@@ -12,6 +12,10 @@ bool ptx_resolve(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, ui
 bool ptx_resolve_global(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, uint32_t size,
 			const uint64_t address[PTX_LANES], uint8_t *host[PTX_LANES]);
 
+/* Where @size bytes at a global address are, of any alignment. False: a fault was reported. */
+bool ptx_global_range(struct ptx_warp *w, const struct ptx_insn *i, uint64_t address, uint64_t size,
+		      uint8_t **host);
+
 /* Copies @size bytes from a lane's generic address, of any alignment. False: a fault was reported.
  */
 bool ptx_read_generic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane, uint64_t address,

@@ -49,4 +49,21 @@ enum ptx_mbarrier_operation {
 	PTX_MBARRIER_DROP,
 	PTX_MBARRIER_WAIT,
 	PTX_MBARRIER_WAIT_PARITY,
+	PTX_MBARRIER_EXPECT,        /* more bytes */
+	PTX_MBARRIER_COMPLETE,      /* of them */
+	PTX_MBARRIER_ARRIVE_EXPECT, /* expects, then arrives */
+};
+
+enum ptx_bulk_kind { PTX_BULK_LOAD, PTX_BULK_STORE, PTX_TENSOR_LOAD, PTX_TENSOR_STORE };
+
+/* Operands of a bulk copy. Each address is a row and a row with what is added. */
+enum ptx_bulk_operand {
+	PTX_BULK_SHARED,
+	PTX_BULK_SHARED_ADD,
+	PTX_BULK_GLOBAL, /* of bytes, or of a tensor map */
+	PTX_BULK_GLOBAL_ADD,
+	PTX_BULK_BARRIER, /* loads */
+	PTX_BULK_BARRIER_ADD,
+	PTX_BULK_SIZE,               /* of bytes */
+	PTX_BULK_AT = PTX_BULK_SIZE, /* of a tensor: up to five coordinates */
 };

@@ -12,10 +12,12 @@
 
 #include <string.h>
 
-#define PTX_BARRIERS     16
-#define PTX_ROW_BYTES    (PTX_LANES * sizeof(uint64_t))
-#define PTX_SCRATCH_ROWS 5
-#define PTX_ALL_LANES    UINT32_MAX
+#define PTX_NAMED_BARRIERS 16                       /* the program's */
+#define PTX_BARRIERS       (PTX_NAMED_BARRIERS + 8) /* and one of each warp group */
+#define PTX_GROUP_WARPS    4
+#define PTX_ROW_BYTES      (PTX_LANES * sizeof(uint64_t))
+#define PTX_SCRATCH_ROWS   5
+#define PTX_ALL_LANES      UINT32_MAX
 
 /* Rows of PTX_SPECIALS; X(name, PTX's name, bytes). */
 #define PTX_SPECIAL_ROWS(X)                                                      \
@@ -92,6 +94,7 @@ struct ptx_warp {
 	uint32_t index;
 	uint32_t live, at_barrier, at_sync,
 		skip;   /* lane masks; skip: ran in this round, others have not */
+	bool yields;    /* the warp waits for others: its slice is over */
 	uint32_t carry; /* CC.CF */
 	uint32_t lane_pc[PTX_LANES], lane_regs[PTX_LANES], lane_locals[PTX_LANES];
 	uint32_t lane_depth[PTX_LANES];
@@ -112,6 +115,8 @@ struct ptx_barrier {
 	bool in_use;
 };
 
+struct ptx_bulk;
+
 struct ptx_block {
 	const struct ptx_function *kernel;
 	const struct ptx_launch *launch;
@@ -128,8 +133,12 @@ struct ptx_block {
 	struct ptx_barrier barriers[PTX_BARRIERS];
 	uint32_t (*partial)[PTX_BARRIERS]; /* [warp]: lanes that came while others of their warp did
 					      not */
-	bool wrote;                        /* to global memory */
-	bool permitted;                    /* the next grid to start */
+	uint8_t *mbarriers;                /* a bit for each 8 bytes of shared memory */
+	struct ptx_bulk *bulk;             /* copies under way, oldest first (async/bulk.h) */
+	uint32_t n_bulk;
+	uint32_t bulk_groups; /* that were committed */
+	bool wrote;           /* to global memory */
+	bool permitted;       /* the next grid to start */
 	struct ptx_error error;
 };
 

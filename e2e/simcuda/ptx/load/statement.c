@@ -2,6 +2,7 @@
 #include "simcuda/ptx/decode/decode.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int parse_operand(struct ptx_parser *p, struct ptx_statement *s, struct ptx_operand *out);
 
@@ -57,7 +58,55 @@ static int parse_name(struct ptx_parser *p, struct ptx_operand *out)
 	return p->result;
 }
 
-static int parse_address(struct ptx_parser *p, struct ptx_operand *out)
+/* Room for as many elements again. NULL: no memory, or too many. */
+static struct ptx_operand *more_elements(struct ptx_parser *p, const struct ptx_operand *elements,
+					 uint32_t n)
+{
+	struct ptx_operand *more =
+		n < PTX_MATRIX_MAX ? ptx_arena_take(&p->local, 2 * n * sizeof(*more)) : NULL;
+
+	if (more)
+		memcpy(more, elements, n * sizeof(*more));
+	else if (n < PTX_MATRIX_MAX)
+		ptx_no_memory(p);
+	else
+		odd_operand(p);
+	return more;
+}
+
+/* {a, b, ...} */
+static int parse_elements(struct ptx_parser *p, struct ptx_statement *s, struct ptx_operand *out)
+{
+	uint32_t room = PTX_VECTOR_MAX;
+
+	out->elements = take_operands(p, s, room);
+	if (!out->elements)
+		return -ENOTSUP;
+	ptx_advance(p);
+	do {
+		if (ptx_at_mark(p, "{") || ptx_at_mark(p, "["))
+			return odd_operand(p);
+		if (out->n_elements == room) {
+			out->elements = more_elements(p, out->elements, room);
+			room *= 2;
+		}
+		if (!out->elements)
+			return p->result ? p->result : -ENOTSUP;
+		int r = parse_operand(p, s, &out->elements[out->n_elements++]);
+		if (r)
+			return r;
+	} while (ptx_accept(p, ","));
+	return ptx_expect(p, "}");
+}
+
+static int parse_vector(struct ptx_parser *p, struct ptx_statement *s, struct ptx_operand *out)
+{
+	out->kind = PTX_OPERAND_VECTOR;
+	out->token = p->token;
+	return parse_elements(p, s, out);
+}
+
+static int parse_address(struct ptx_parser *p, struct ptx_statement *s, struct ptx_operand *out)
 {
 	struct ptx_operand base = {0};
 
@@ -81,30 +130,14 @@ static int parse_address(struct ptx_parser *p, struct ptx_operand *out)
 	}
 	out->kind = PTX_OPERAND_ADDRESS;
 	out->symbol = base.symbol;
-	/* [texture, {coordinates}] and its like. */
+	if (ptx_accept(p, ",")) {
+		int r = ptx_at_mark(p, "{") ? parse_elements(p, s, out) : odd_operand(p);
+		if (r)
+			return r;
+	}
 	if (!ptx_at_mark(p, "]") && p->token.kind != PTX_TOKEN_END)
 		return odd_operand(p);
 	return ptx_expect(p, "]");
-}
-
-static int parse_vector(struct ptx_parser *p, struct ptx_statement *s, struct ptx_operand *out)
-{
-	struct ptx_operand *elements = take_operands(p, s, PTX_VECTOR_MAX);
-
-	if (!elements)
-		return -ENOTSUP;
-	out->kind = PTX_OPERAND_VECTOR;
-	out->token = p->token;
-	out->elements = elements;
-	ptx_advance(p);
-	do {
-		if (out->n_elements == PTX_VECTOR_MAX || ptx_at_mark(p, "{") || ptx_at_mark(p, "["))
-			return odd_operand(p);
-		int r = parse_operand(p, s, &elements[out->n_elements++]);
-		if (r)
-			return r;
-	} while (ptx_accept(p, ","));
-	return ptx_expect(p, "}");
 }
 
 static int parse_literal(struct ptx_parser *p, struct ptx_operand *out)
@@ -131,7 +164,7 @@ static int parse_operand(struct ptx_parser *p, struct ptx_statement *s, struct p
 	int r;
 
 	if (ptx_at_mark(p, "["))
-		return parse_address(p, out);
+		return parse_address(p, s, out);
 	if (ptx_at_mark(p, "{"))
 		return parse_vector(p, s, out);
 	bool negated = ptx_at_mark(p, "!") && p->next.kind == PTX_TOKEN_WORD;

@@ -7,7 +7,8 @@
 
 #define PTX_SCOPES_MAX    64
 #define PTX_MODIFIERS_MAX 16
-#define PTX_VECTOR_MAX    8
+#define PTX_VECTOR_MAX    8   /* elements, but for */
+#define PTX_MATRIX_MAX    128 /* those of a matrix */
 
 enum ptx_symbol_kind {
 	PTX_SYMBOL_REGISTER, /* row, bytes */
@@ -78,7 +79,7 @@ enum ptx_operand_kind {
 	PTX_OPERAND_DOUBLE,
 	PTX_OPERAND_VARIABLE, /* symbol, addend */
 	PTX_OPERAND_FUNCTION,
-	PTX_OPERAND_ADDRESS, /* symbol may be NULL, addend */
+	PTX_OPERAND_ADDRESS, /* symbol may be NULL, addend; elements: coordinates */
 	PTX_OPERAND_VECTOR,
 	PTX_OPERAND_SINK,
 	PTX_OPERAND_NAME, /* not declared (yet): token */

@@ -116,6 +116,7 @@ struct ptx_insn {
 		ptx_compare *compare;
 		const struct ptx_call *call;
 		const struct ptx_targets *targets;
+		const struct ptx_matrix *matrix;
 		const char *name;
 	};
 	struct ptx_function *function;
