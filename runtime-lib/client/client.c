@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-#define START_AGAIN NS_PER_S /* ns, after threads could not be started */
+#define START_AGAIN   NS_PER_S         /* ns, after threads could not be started */
+#define SET_UP_WITHIN (2 * NS_PER_S)   /* ns; an agent that does not answer takes one second */
+#define SET_UP_PERIOD (50 * NS_PER_US) /* ns, from one look to the next */
 
 struct client clients[CLIENTS_MAX];
 _Atomic uint32_t clients_used;
@@ -158,13 +160,25 @@ static struct client *client_new(CUcontext context)
 	return client;
 }
 
+/* Another thread sets it up. A launch that did not wait would have neither a gate nor a form that
+ * can leave. */
+static struct client *await_client(CUcontext context)
+{
+	const struct timespec period = {.tv_nsec = SET_UP_PERIOD};
+	uint64_t until = client_now() + SET_UP_WITHIN;
+
+	while (find(context, CLIENT_NEW) && client_now() < until)
+		nanosleep(&period, NULL);
+	return client_find(context);
+}
+
 struct client *client_of(CUcontext context)
 {
 	struct client *client = client_find(context);
 
-	if (client || find(context, CLIENT_NEW))
-		return client;
-	return client_new(context);
+	if (!client && !find(context, CLIENT_NEW))
+		client = client_new(context);
+	return client ? client : await_client(context);
 }
 
 void client_remove(struct client *client)

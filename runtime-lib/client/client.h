@@ -46,8 +46,8 @@ extern _Atomic uint32_t clients_used; /* slots that were ever taken; the others 
 		return &name##_table[client->index];                      \
 	}
 
-/* The client of any context, set up if there was none. NULL: not governed, because the table is
- * full, another thread sets it up just now, or the context is unusable. */
+/* The client of any context, set up if there was none; waits if another thread does that. NULL: not
+ * governed, because the table is full or the context is unusable. */
 struct client *client_of(CUcontext context);
 
 /* The client of a context if it has one. */

@@ -115,6 +115,34 @@ static void threads_share_one_client(void **state)
 	fake_agent_start(&agent);
 }
 
+static void *launch(void *context)
+{
+	unsigned n = *(unsigned *)context;
+
+	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	return NULL;
+}
+
+/* Else a kernel of seconds could begin without a gate, while another thread registers. */
+static void a_launch_waits_while_another_registers(void **state)
+{
+	unsigned n = 99;
+	struct pollfd listener = {.fd = agent.listener, .events = POLLIN};
+	pthread_t first, second;
+
+	(void)state;
+	assert_int_equal(pthread_create(&first, NULL, launch, &n), 0);
+	assert_int_equal(poll(&listener, 1, EVENTUALLY_MS), 1);
+	assert_int_equal(pthread_create(&second, NULL, launch, &n), 0);
+	usleep(20000); /* for the second to come this far */
+	fake_agent_accept(&agent);
+	fake_agent_welcome(&agent, 1, 1);
+	pthread_join(first, NULL);
+	pthread_join(second, NULL);
+	assert_true(eventually(agent.status->launches == 2));
+	context_gone(n);
+}
+
 static struct {
 	sigset_t mask;
 	_Atomic int known;
@@ -146,6 +174,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_take_no_signals),
 		cmocka_unit_test(without_threads_nothing_is_governed),
+		cmocka_unit_test(a_launch_waits_while_another_registers),
 		cmocka_unit_test(threads_share_one_client),
 	};
 
