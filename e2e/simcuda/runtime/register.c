@@ -186,7 +186,7 @@ API cudaError_t cudaLaunchCooperativeKernel(const void *host, struct dim3 grid, 
 API cudaError_t cudaLaunchCooperativeKernel(const void *host, struct dim3 grid, struct dim3 block,
 					    void **arguments, size_t shared, cudaStream_t stream)
 {
-	cudaKernel_t kernel;
+	cudaKernel_t kernel = NULL;
 	cudaError_t error = __cudaGetKernel(&kernel, host);
 
 	return error ? error
@@ -202,7 +202,7 @@ API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out,
 								       int block, size_t shared,
 								       unsigned flags)
 {
-	cudaKernel_t kernel;
+	cudaKernel_t kernel = NULL;
 	cudaError_t error = __cudaGetKernel(&kernel, host);
 
 	return error ? error
