@@ -1,83 +1,117 @@
-/* whpf, weighted hpf. Time is divided into rounds. In each round a client may run for its part of
- * ROUND, by weight: clients that have some of that left go before those that have none. Among the
- * former the rules are hpf's: the shortest predicted remaining time is next, and takes over.
+/* whpf, weighted hpf. Of the clients that are within their shares the rules are hpf's: the shortest
+ * predicted remaining time is next, and takes over. The others wait.
  *
- * So short work is served as soon as by hpf while its client stays within its share, and clients
- * that always have work share the GPU by weight. A client that had no work saves nothing up: it
- * comes back into the round that is being served. What it ran too long is taken off its next
- * rounds. */
+ * A client's virtual time elapses while it runs, more slowly with more weight. The fair time is the
+ * mean of the active clients' virtual times, by weight: it is where all were if each had got its
+ * part of the GPU all the time. What a client is beyond that is its lead. With the lead that its
+ * part of a round makes, it is `spent`, and waits until the fair time has caught up. So clients
+ * that always have work share the GPU by weight, and each has rounds of its own: none waits for a
+ * common one to end.
+ *
+ * Rounds are short for clients that always have work, so that shares hold over each second. They
+ * are longer for a client's first work after a while, so that it is served as soon as by hpf.
+ * Either way a lead is a debt: the client waits for as long as the others need to catch up.
+ *
+ * A client that had no work saves nothing up: it comes back at the fair time. */
 #include "policy/policy.h"
 
 #include <assert.h>
 
-/* Virtual time is ns * SCALE / weight: a whole GPU's time. */
-#define SCALE         (100ull * POLICY_WEIGHT_ONE)
-#define ROUND         200000000ull
-#define ROUND_MIN     1000000ull
-#define REMAINING_MAX ((1ull << 40) - 1)
-#define AHEAD_MAX     ((1ull << 23) - 1)
+#include <utlist.h>
+
+#include "weir/base.h"
+
+/* Virtual time is ns * SCALE / weight: a whole GPU's time. It may wrap around; leads do not. */
+#define SCALE (100ull * POLICY_WEIGHT_ONE)
+/* ns of the GPU. In 1 s a client's part is off by half a round at most, which is 2 points. */
+#define ROUND       40000000ull
+#define FIRST_ROUND 200000000ull
+/* The rank of a client that must wait, without its lead. */
+#define WAITS (1ull << 63)
 
 struct whpf {
 	uint64_t virtual_time;
+	uint64_t began; /* when it came with work after a round or more without */
+	bool spent;
 };
 
-/* The queue's state is the virtual time of the client in service. */
 static_assert(sizeof(struct whpf) <= POLICY_STATE_SIZE, "fits");
 
-static uint64_t virtual_time(const struct run_queue_entry *entry)
+static struct whpf *state_of(const struct run_queue_entry *entry)
 {
-	return ((const struct whpf *)policy_state(entry))->virtual_time;
+	return policy_state(entry);
 }
 
-/* In virtual time. If the clients' weights add up to a GPU, they run for ROUND in it. Where they
- * add up to more, it is halved until they do: rounds of another length begin where the former ones
- * did. */
-static uint64_t round_length(const struct run_queue *queue)
+static uint64_t *fair_time(const struct run_queue *queue)
 {
-	uint64_t length = ROUND;
-
-	for (uint64_t weights = queue->weights; weights > SCALE && length > ROUND_MIN; weights /= 2)
-		length /= 2;
-	return length;
+	return policy_state(queue);
 }
 
-static uint64_t round_of(const struct run_queue_entry *entry)
+static int64_t to_virtual(int64_t ns, uint64_t weight)
 {
-	return virtual_time(entry) / round_length(entry->queue);
+	return (int64_t)((__int128)ns * (int64_t)SCALE / (int64_t)weight);
 }
 
-/* The round, then the remaining time. Rounds count from the one in service, so that they have room.
- */
+static int64_t lead_of(const struct run_queue_entry *entry)
+{
+	return (int64_t)(state_of(entry)->virtual_time - *fair_time(entry->queue));
+}
+
+/* The lead of a client that ran for its part of a round while the fair time went on. INT64_MAX:
+ * there is none but it. */
+static int64_t most_lead(const struct run_queue_entry *entry)
+{
+	const struct run_queue *queue = entry->queue;
+	bool first = queue->now - state_of(entry)->began < FIRST_ROUND;
+	uint64_t all = queue->weights, others = all - entry->weight;
+
+	if (others == 0)
+		return INT64_MAX;
+	return to_virtual((int64_t)((first ? FIRST_ROUND : ROUND) * others / all), all);
+}
+
+static bool is_beyond_share(const struct run_queue_entry *entry)
+{
+	int64_t lead = lead_of(entry);
+
+	return lead > 0 && (state_of(entry)->spent || lead >= most_lead(entry));
+}
+
 static uint64_t rank(const struct run_queue_entry *entry)
 {
-	const uint64_t *service = policy_state(entry->queue);
-	uint64_t n = round_of(entry), first = *service / round_length(entry->queue);
-	uint64_t ahead = n > first ? n - first : 0;
-	uint64_t remaining = entry->remaining < REMAINING_MAX ? entry->remaining : REMAINING_MAX;
-
-	return (ahead < AHEAD_MAX ? ahead : AHEAD_MAX) << 40 | remaining;
+	if (is_beyond_share(entry))
+		return WAITS | (uint64_t)lead_of(entry);
+	return smaller(entry->remaining, WAITS - 1);
 }
 
 static void arrived(struct run_queue_entry *entry)
 {
-	const uint64_t *service = policy_state(entry->queue);
-	uint64_t begins = *service - *service % round_length(entry->queue);
-	struct whpf *whpf = policy_state(entry);
+	const struct run_queue *queue = entry->queue;
+	struct whpf *whpf = state_of(entry);
+	int64_t lead = lead_of(entry);
 
-	if (whpf->virtual_time < begins)
-		whpf->virtual_time = begins;
+	if (whpf->began == 0 || lead < -to_virtual(ROUND, queue->weights))
+		whpf->began = queue->now;
+	if (lead < 0)
+		whpf->virtual_time = *fair_time(queue);
 }
 
-/* What it has left of its round. */
+/* Until it has its most lead. While it runs, the fair time goes on too. */
 static uint64_t quantum(struct run_queue_entry *entry)
 {
 	const struct run_queue *queue = entry->queue;
-	uint64_t length = round_length(queue), *service = policy_state(queue);
-	uint64_t left = (length - virtual_time(entry) % length) * entry->weight / SCALE;
+	uint64_t others = queue->weights - entry->weight;
+	int64_t lead = lead_of(entry);
 
-	if (!queue->forced)
-		*service = virtual_time(entry);
-	return left > queue->settings->min_quantum ? left : queue->settings->min_quantum;
+	if (lead <= 0)
+		state_of(entry)->spent = false;
+	if (others == 0)
+		return POLICY_NEVER;
+	__int128 room = (__int128)most_lead(entry) - lead;
+	__int128 ns = room * entry->weight / (__int128)others * (__int128)queue->weights / SCALE;
+	if (ns < (__int128)queue->settings->min_quantum)
+		return queue->settings->min_quantum;
+	return ns < INT64_MAX ? (uint64_t)ns : POLICY_NEVER;
 }
 
 static uint64_t in_the_way(const struct run_queue_entry *entry)
@@ -89,30 +123,47 @@ static bool preempts(const struct run_queue_entry *waiting, const struct run_que
 {
 	uint64_t cost = policy_cost(current), left = in_the_way(current);
 
-	if (round_of(waiting) != round_of(current))
-		return round_of(waiting) < round_of(current);
+	if (is_beyond_share(waiting))
+		return false;
+	if (is_beyond_share(current))
+		return true;
 	return left > cost && left - cost > waiting->remaining;
 }
 
 static void ran(struct run_queue_entry *entry, int64_t ns)
 {
-	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / entry->weight);
-	struct whpf *whpf = policy_state(entry);
+	const struct run_queue *queue = entry->queue;
 
-	if (step < 0 && whpf->virtual_time < (uint64_t)-step)
-		whpf->virtual_time = 0;
-	else
-		whpf->virtual_time += (uint64_t)step;
+	state_of(entry)->virtual_time += (uint64_t)to_virtual(ns, entry->weight);
+	if (queue->weights > 0)
+		*fair_time(queue) += (uint64_t)to_virtual(ns, queue->weights);
 }
 
-/* Others who come then find its round in service, not one from before. */
+/* It owes nothing for that. */
 static void ran_alone(struct run_queue_entry *entry, int64_t ns)
 {
-	uint64_t *service = policy_state(entry->queue);
-
 	ran(entry, ns);
-	if (*service < virtual_time(entry))
-		*service = virtual_time(entry);
+	if (lead_of(entry) > 0)
+		*fair_time(entry->queue) = state_of(entry)->virtual_time;
+}
+
+/* The fair time goes on with what the clients run, but those that come and go change the mean. All
+ * active clients are in the list. */
+static void set_fair_time(const struct run_queue *queue)
+{
+	const struct run_queue_entry *entry;
+	__int128 sum = 0;
+
+	DL_FOREACH (queue->waiting, entry)
+		sum += (__int128)lead_of(entry) * entry->weight;
+	*fair_time(queue) += (uint64_t)(int64_t)(sum / (__int128)queue->weights);
+}
+
+static void ended(struct run_queue_entry *entry, uint64_t left)
+{
+	if (left == 0)
+		state_of(entry)->spent = true;
+	set_fair_time(entry->queue);
 }
 
 const struct policy policy_whpf = {.name = "whpf",
@@ -124,4 +175,5 @@ const struct policy policy_whpf = {.name = "whpf",
 				   .preempts = preempts,
 				   .arrived = arrived,
 				   .ran = ran,
-				   .ran_alone = ran_alone};
+				   .ran_alone = ran_alone,
+				   .ended = ended};

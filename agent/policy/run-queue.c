@@ -1,5 +1,7 @@
 #include "policy/run-queue.h"
 
+#include <string.h>
+
 #include <utlist.h>
 
 #include "weir/base.h"
@@ -167,7 +169,8 @@ void run_queues_correct(struct run_queue_entry *entry, int64_t ns)
 	struct run_queue *queue = entry->queue;
 
 	entry->ran |= ns > 0 && !entry->held;
-	if (queue->current != entry)
+	/* What one client runs may change the ranks of all. */
+	if (queue->current != entry || queue->policy->ran)
 		queue->candidate = NULL;
 	if ((queue->waiting || ns < 0) && queue->policy->ran)
 		queue->policy->ran(entry, ns);
@@ -187,6 +190,9 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 		count(entry->queue, entry, -1);
 	entry->level = news->level;
 	entry->queue = &queues->levels[entry->level];
+	/* What it owes is owed to the clients that it leaves. */
+	if (moves)
+		memset(entry->state, 0, sizeof(entry->state));
 	entry->weight = news->weight;
 	entry->slo = news->slo;
 	entry->cost = news->cost;
