@@ -62,16 +62,21 @@ rounds() { # of 2 ms, where switches of 30 us are 3 %; of 20 ms
 }
 check "ffs has longer rounds where a switch costs more" rounds
 
-of() { # POLICY TRACE FILTER
-    "$sim" --policy "$1" --look 100us --late 60us --json "$2.trace" | jq -e "$3"
+of() { # POLICY TRACE FILTER OPTION...
+    "$sim" --policy "$1" --look 100us --late 60us --json "${@:4}" "$2.trace" | jq -e "$3"
 }
-within_shares() { # TRACE: whpf's ANTT is at most 3 % above hpf's
-    of whpf "$1" ".antt <= 1.03 * $(of hpf "$1" .antt)" >/dev/null
+within_shares() { # TRACE OPTION...: whpf's ANTT is at most 3 % above hpf's
+    of whpf "$1" ".antt <= 1.03 * $(of hpf "$1" .antt "${@:2}")" "${@:2}" >/dev/null
 }
-check "whpf serves short work as soon as hpf" within_shares pair
-check "also that of three clients" within_shares triplet
 parts='[.clients[].gpuSeconds] as $of | [range(4) | 100 * $of[.] / ($of | add) - 10 * (. + 1) | fabs] | max < 0.5'
-check "and gives 10:20:30:40 where all always have work" of whpf parts "$parts"
+seconds='(.busySeconds / .seconds) as $busy |
+    [.clients[] | .share as $share | (.shareMin, .shareMax) * 100 / $busy - $share | fabs] | max <= 2'
+for mps in "" --mps; do
+    check "whpf serves short work as soon as hpf ($mps)" within_shares pair $mps
+    check "also that of three clients ($mps)" within_shares triplet $mps
+    check "gives 10:20:30:40 where all always have work ($mps)" of whpf parts "$parts" $mps
+    check "and does so in each second, within 2 points ($mps)" of whpf parts "$seconds" $mps
+done
 
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"

@@ -26,7 +26,7 @@ MODES = ("mps", "timeslice")
 DEFAULT = "whpf"
 PARTS = (10, 20, 30, 40)
 ROUND_US = 500  # of a launch
-WINDOW = 1.0  # seconds: five rounds of the policy
+WINDOW = 1.0  # seconds: 25 rounds of the policy
 SETTLE, SECONDS = 3.0, 3
 
 
