@@ -214,7 +214,7 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(B)/lib/libweir-mps.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
-	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
+	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench build/programs build/simprograms
 
 .PHONY: all help setup demo test test-arm64 check-emulated shipped check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images release reproduce install clean
 .DELETE_ON_ERROR:
