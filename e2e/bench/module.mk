@@ -33,7 +33,8 @@ $(B)/bench/bench-queue: $(B)/simcuda/libcuda.so.1
 
 # bench-kernels: what the forms cost the papers' kernels, and how soon they leave.
 BENCHES += bench-kernels
-bench-kernels_SRC       = $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c) e2e/workloads/workload.c $(PAPERS_SRC)
+bench-kernels_SRC       = $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c mixed-lengths.c) e2e/workloads/workload.c $(PAPERS_SRC) \
+                          $(GEN)/e2e/workloads/mixed-lengths-ptx.c
 bench-kernels_STATIC   := libweir-transform
 bench-kernels_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-kernels_CFLAGS    = $(kernels_CFLAGS)

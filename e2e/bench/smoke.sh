@@ -54,7 +54,7 @@ done
 
 all first-light workloads-checked launch-cost
 # Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
-all forms form-coverage form-leave-time queue-leave-time form-overhead module-first-use transform-speed \
+all forms form-coverage form-leave-time queue-leave-time drain-or-save form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice

@@ -4,6 +4,8 @@
 
 #include "gates/gate.h"
 
+#include "weir/drain.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -172,9 +174,8 @@ static void saves(void **state)
 	assert_ptr_equal(op->function, FORM(WEIR_RESUMABLE));
 	const struct weir_persistent *hidden = hidden_of(op);
 	assert_int_equal(hidden->save_stride, (100 + 7 * 64 + 255) / 256 * 256);
-	/* The null driver's GPU has 1 GHz, and writes 1000 bytes in a ns at half of its bandwidth.
-	 */
-	assert_int_equal(hidden->drain, 4000 + AT_ONCE * hidden->save_stride / 1000);
+	/* The null driver's GPU has 1 GHz and writes 2000 bytes in a ns. */
+	assert_int_equal(hidden->drain, WEIR_SAVE_NS + AT_ONCE * hidden->save_stride / 2000);
 	assert_true(hidden->kind != 0);
 	assert_true(hidden->saves && hidden->saves % 256 == 0);
 	assert_int_equal(hidden->chunk, 1);

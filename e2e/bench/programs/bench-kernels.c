@@ -9,10 +9,11 @@
 #include <weir/base.h>
 
 #include "form-launcher.h"
+#include "mixed-lengths.h"
 
 #define AHEAD .ahead = true
 #define APART .order = WEIR_TICKETS_APART
-static const struct variant variants[] = {
+static const struct variant usual[] = {
 	{WEIR_NATIVE, 1},
 	{WEIR_PERSISTENT, 1, .even = true},
 	{WEIR_PERSISTENT, 1, AHEAD, .even = true},
@@ -41,7 +42,23 @@ static const struct variant variants[] = {
 	{WEIR_SLICED, 12},
 	{WEIR_SLICED, 16},
 };
-#define VARIANTS countof(variants)
+/* Draining only, saving only, and both; saving again, which shows how far figures differ by chance.
+ */
+static const struct variant leaving[] = {
+	{WEIR_NATIVE, 1},
+	{WEIR_PERSISTENT, 1, .even = true},
+	{WEIR_PERSISTENT, 4, AHEAD},
+	{WEIR_PERSISTENT, 16, AHEAD},
+	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
+	{WEIR_RESUMABLE, 1, .even = true},
+	{WEIR_RESUMABLE, 4},
+	{WEIR_RESUMABLE, 16},
+	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
+};
+#define VARIANTS_MAX countof(usual)
+
+static const struct variant *variants = usual;
+static size_t n_variants = countof(usual);
 
 /* A variant is cheap if it costs at most this, or so many times the least. */
 #define OVERHEAD_MAX 1.03
@@ -53,20 +70,20 @@ static const struct variant variants[] = {
 /* A kernel in a variant: us of its launches in a round, the ratio to native, us to leave. */
 struct cell {
 	struct samples us, ratio, delay;
-	unsigned unseen; /* evictions (form-launcher.h) */
+	struct form_evictions evictions;
 };
 
 struct choice {
 	const char *only, *class, *form;
 	uint64_t trials, more;
-	bool check, chained;
+	bool check, chained, leaving;
 };
 
 struct table {
 	const struct choice *choice;
 	struct form form;
 	struct plan plan;
-	struct cell cells[PLAN_KERNELS_MAX][VARIANTS];
+	struct cell cells[PLAN_KERNELS_MAX][VARIANTS_MAX];
 	struct samples block_us[PLAN_KERNELS_MAX]; /* see longest_block() */
 };
 
@@ -108,7 +125,7 @@ static void one_round(struct table *table, bool check)
 	struct plan *plan = &table->plan;
 	double native[PLAN_KERNELS_MAX] = {0};
 
-	for (size_t v = 0; v < VARIANTS; v++) {
+	for (size_t v = 0; v < n_variants; v++) {
 		if (!runs(table, v))
 			continue;
 		table->form.variant = variants[v];
@@ -145,7 +162,7 @@ static double cheapest(struct table *table, unsigned kernel, enum weir_form form
 {
 	double least = 1e9;
 
-	for (size_t v = 1; v < VARIANTS; v++)
+	for (size_t v = 1; v < n_variants; v++)
 		if (variants[v].form == form && runs(table, v) && ratio(table, kernel, v) < least)
 			least = ratio(table, kernel, v);
 	return least;
@@ -169,7 +186,7 @@ static bool is_soonest(struct table *table, unsigned kernel, size_t v)
 {
 	if (ratio(table, kernel, v) > OVERHEAD_SOON)
 		return false;
-	for (size_t k = 1; k < VARIANTS; k++)
+	for (size_t k = 1; k < n_variants; k++)
 		if (variants[k].form == variants[v].form && runs(table, k) &&
 		    ratio(table, kernel, k) <= OVERHEAD_SOON && rest_of(k) < rest_of(v))
 			return false;
@@ -186,7 +203,7 @@ static bool has_small_parts(size_t v)
 /* Only variants that libweir would use are evicted. */
 static bool is_of_use(struct table *table, size_t v)
 {
-	if (has_small_parts(v))
+	if (has_small_parts(v) || table->choice->leaving)
 		return true;
 	for (unsigned i = 0; i < table->plan.kernel_count; i++)
 		if (is_cheap(table, i, v) || is_soonest(table, i, v))
@@ -209,7 +226,7 @@ static uint64_t most_unseen(const struct form *form, const struct plan *plan, ui
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < plan->kernel_count; i++)
-		most = form->unseen[i] > most ? form->unseen[i] : most;
+		most = form->evictions[i].unseen > most ? form->evictions[i].unseen : most;
 	return most < trials ? most : trials;
 }
 
@@ -223,7 +240,7 @@ static void evict(struct table *table)
 	for (unsigned i = 0; i < plan->kernel_count; i++)
 		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
 	form->evict = true;
-	for (size_t v = 0; v < VARIANTS && trials; v++) {
+	for (size_t v = 0; v < n_variants && trials; v++) {
 		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v) ||
 		    !is_of_use(table, v))
 			continue;
@@ -235,9 +252,9 @@ static void evict(struct table *table)
 			plan_check(plan);
 		for (unsigned i = 0; i < plan->kernel_count; i++) {
 			table->cells[i][v].delay = form->delays[i];
-			table->cells[i][v].unseen = form->unseen[i];
+			table->cells[i][v].evictions = form->evictions[i];
 			form->delays[i] = (struct samples){0};
-			form->unseen[i] = 0;
+			form->evictions[i] = (struct form_evictions){0};
 		}
 	}
 	form->evict = false;
@@ -245,15 +262,21 @@ static void evict(struct table *table)
 
 static void print_cell(struct cell *cell, const struct variant *variant)
 {
+	const struct form_evictions *evictions = &cell->evictions;
+
 	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"apart\":%d,"
-	       "\"us\":%.2f,\"ratio\":%.4f",
+	       "\"saves\":%d,\"us\":%.2f,\"ratio\":%.4f",
 	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
-	       variant->spare, variant->order == WEIR_TICKETS_APART, quantile(&cell->us, 0.5),
-	       quantile(&cell->ratio, 0.5));
+	       variant->spare, variant->order == WEIR_TICKETS_APART, variant->saves,
+	       quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
+	if (evictions->saved || evictions->drained)
+		printf(",\"blocks_saved\":%llu,\"blocks_drained\":%llu,\"block_bytes\":%llu",
+		       (unsigned long long)evictions->saved, (unsigned long long)evictions->drained,
+		       (unsigned long long)evictions->block_bytes);
 	if (cell->delay.n)
 		printf(",\"evictions\":%zu,\"unseen\":%u,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,"
 		       "\"max\":%.1f}",
-		       cell->delay.n, cell->unseen, quantile(&cell->delay, 0.5),
+		       cell->delay.n, evictions->unseen, quantile(&cell->delay, 0.5),
 		       quantile(&cell->delay, 0.99), quantile(&cell->delay, 1));
 	putchar('}');
 }
@@ -297,7 +320,7 @@ static void print_kernel(struct table *table, unsigned index)
 		       : 0,
 	       table->form.more, quantile(&table->cells[index][0].us, 0.5),
 	       quantile(&table->block_us[index], 0.5));
-	for (size_t v = 1, printed = 0; v < VARIANTS; v++) {
+	for (size_t v = 1, printed = 0; v < n_variants; v++) {
 		if (!runs(table, v))
 			continue;
 		if (printed++)
@@ -307,7 +330,8 @@ static void print_kernel(struct table *table, unsigned index)
 	puts("]}");
 }
 
-static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
+static void run_benchmark(struct workload *w, const struct choice *choice,
+			  const struct benchmark *benchmark)
 {
 	enum input_class class = class_find(choice->class);
 	uint64_t rounds = w->iterations ? w->iterations : w->gpu ? 15 : 2;
@@ -322,7 +346,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	one_round(&table, choice->check);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
 		table.block_us[i].n = 0;
-		for (size_t v = 0; v < VARIANTS; v++)
+		for (size_t v = 0; v < n_variants; v++)
 			table.cells[i][v].us.n = table.cells[i][v].ratio.n = 0;
 	}
 	while (rounds--)
@@ -333,7 +357,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	fflush(stdout);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
 		samples_deinit(&table.block_us[i]);
-		for (size_t v = 0; v < VARIANTS; v++) {
+		for (size_t v = 0; v < n_variants; v++) {
 			samples_deinit(&table.cells[i][v].us);
 			samples_deinit(&table.cells[i][v].ratio);
 			samples_deinit(&table.cells[i][v].delay);
@@ -341,6 +365,13 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	}
 	plan_deinit(&table.plan);
 	form_deinit(&table.form);
+}
+
+static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
+{
+	/* Kernels that run until they are told to end have no time. */
+	if (!benchmark->meanwhile && (!choice->only || strcmp(choice->only, benchmark->name) == 0))
+		run_benchmark(w, choice, benchmark);
 }
 
 int main(int argc, char **argv)
@@ -359,6 +390,8 @@ int main(int argc, char **argv)
 		 "255: no limit"},
 		{"chained", OPTION_FLAG, &choice.chained,
 		 "a continuation behind each launch, as libweir has one or more"},
+		{"leaving", OPTION_FLAG, &choice.leaving,
+		 "compares ways of leaving: draining, saving, and both; also mixed-lengths"},
 		{"trials", OPTION_NUMBER, &choice.trials,
 		 "evictions of each kernel in each variant that is of use"},
 		{0},
@@ -367,12 +400,15 @@ int main(int argc, char **argv)
 	workload_parse(&w, argc, argv, "the papers' kernels in every form against native", own);
 	if (class_find(choice.class) == CLASS_COUNT)
 		workload_fail("no class '%s'", choice.class);
+	if (choice.leaving) {
+		variants = leaving;
+		n_variants = countof(leaving);
+	}
 	workload_open(&w, NULL);
+	if (choice.leaving)
+		run(&w, &choice, &mixed_lengths);
 	for (size_t i = 0; i < benchmark_count; i++)
-		/* Kernels that run until they are told to end have no time. */
-		if (!benchmarks[i].meanwhile &&
-		    (!choice.only || strcmp(choice.only, benchmarks[i].name) == 0))
-			run(&w, &choice, &benchmarks[i]);
+		run(&w, &choice, &benchmarks[i]);
 	workload_close(&w);
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include "form-launcher.h"
 
+#include <weir/drain.h>
 #include <weir/tickets.h>
 
 #include <stdio.h>
@@ -250,7 +251,7 @@ static void evict(struct form *form, const struct plan *plan, unsigned index)
 	if (is_done(&form->kernels[index]))
 		return;
 	if (unseen)
-		form->unseen[index]++;
+		form->evictions[index].unseen++;
 	else
 		samples_add(&form->delays[index], us);
 }
@@ -271,6 +272,34 @@ static void prepare_saves(struct form_kernel *kernel, const struct shape *shape,
 	}
 	hidden->saves = kernel->saves;
 	hidden->save_stride = stride;
+}
+
+static int attribute(const struct plan *plan, CUdevice_attribute attribute)
+{
+	int value;
+
+	CU(cuDeviceGetAttribute(&value, attribute, plan->workload->device));
+	return value;
+}
+
+static uint32_t save_cycles(const struct plan *plan, uint64_t bytes)
+{
+	return weir_save_cycles(bytes, attribute(plan, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+				attribute(plan, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+				attribute(plan, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+}
+
+/* Adds the blocks that were saved and drained since this was last called. */
+static void count_blocks(struct form_kernel *kernel, struct form_evictions *evictions)
+{
+	struct weir_words words;
+
+	CU(cuMemcpyDtoH(&words, kernel->words, sizeof(words)));
+	evictions->saved += words.saved - kernel->saved;
+	evictions->drained += words.drained - kernel->drained;
+	evictions->block_bytes = kernel->block_bytes;
+	kernel->saved = words.saved;
+	kernel->drained = words.drained;
 }
 
 /* Persistent or resumable. */
@@ -296,8 +325,12 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		workers[0] -= (uint32_t)plan->workload->sm_count;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
-	if (kind == WEIR_RESUMABLE && kernel->save_fixed)
+	if (kind == WEIR_RESUMABLE && kernel->save_fixed) {
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
+		kernel->block_bytes = hidden->save_stride;
+		if (!form->variant.saves)
+			hidden->drain = save_cycles(plan, hidden->save_stride * workers[0]);
+	}
 	parameters[launch->argument_count] = hidden;
 	if (form->evict) /* earlier work must not count */
 		await(plan);
@@ -314,6 +347,8 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		start(plan, launch, kernel->function[kind], workers, parameters);
 		await(plan);
 	}
+	if (hidden->saves)
+		count_blocks(kernel, &form->evictions[launch->kernel - plan->kernels]);
 }
 
 static void launch_form(void *data, struct plan *plan, const struct plan_launch *launch,

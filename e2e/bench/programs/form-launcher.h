@@ -16,6 +16,7 @@ struct variant {
 	bool ahead; /* workers draw the next ticket early */
 	bool even;  /* all tickets are of one size */
 	bool spare; /* one worker less on each SM */
+	bool saves; /* resumable: blocks are always saved, never finished instead */
 	enum weir_ticket_order order;
 };
 
@@ -26,12 +27,21 @@ struct form_kernel {
 	uint32_t save_fixed, save_per_thread; /* resumable (weir/transform.h) */
 	CUdeviceptr saves;
 	size_t saves_size;
+	uint64_t block_bytes;    /* of a save */
+	uint32_t saved, drained; /* blocks, as of the last look at the words */
 };
 
 /* The state that a kernel's workers save. */
 struct form_save {
 	char name[128];
 	uint32_t fixed, per_thread;
+};
+
+/* What happened in the evictions of a kernel. */
+struct form_evictions {
+	unsigned unseen;         /* their delay is unknown: this process did not run meanwhile */
+	uint64_t saved, drained; /* blocks (weir/preempt-abi.h), */
+	uint64_t block_bytes;    /* and what saving one takes, at most */
 };
 
 struct form {
@@ -52,8 +62,7 @@ struct form {
 	struct random random;
 	double us[PLAN_KERNELS_MAX];             /* of a native launch */
 	struct samples delays[PLAN_KERNELS_MAX]; /* from the demand until the GPU is idle */
-	/* Evictions whose delay is unknown, because this process did not run meanwhile. */
-	unsigned unseen[PLAN_KERNELS_MAX];
+	struct form_evictions evictions[PLAN_KERNELS_MAX];
 };
 
 /* Copies @benchmark with rewritten kernels beside the others; the plan is made of the copy. @more:

@@ -1,0 +1,163 @@
+"""bench-kernels --leaving evicts each kernel at random moments, in three ways: its workers finish their blocks
+(persistent), save them (resumable), or do what is sooner (resumable, as libweir launches it)."""
+
+import statistics
+import typing
+
+import forms
+from bursts import LOW
+from node import Failure
+from report import at_least, at_most
+
+SHOWS = "drain or save: how soon kernels leave against draining only and saving only, and the cost while nobody waits"
+PAPER = "PEP figures 8 and 9"
+BOUNDS = {
+    "delay": at_most(1.0),
+    "mixed lengths": at_most(0.8),
+    "kernels that cost little": at_least(70),
+    "cost": at_most(1.03),
+}
+BASELINES = ("draining only", "saving only", "the kernel without a form")
+NEEDS = ("gpu",)
+SIMULATED = True
+
+WITHIN_US = 100  # in which a kernel leaves in time
+MIXED = "mixed-lengths"
+TRIALS, SIMULATED_TRIALS = 50, 2
+LIMIT = 200  # seconds
+
+
+class Ways(typing.NamedTuple):
+    """A kernel's variants with one block per ticket."""
+
+    drains: dict
+    saves: dict
+    saves_again: dict
+    chooses: dict
+
+
+def measure(bench):
+    node = bench.node
+    node.stop_mps()
+    argv = [node.bench("bench-kernels"), *node.sizes, "--leaving", "--iterations", str(forms.ROUNDS)]
+    argv += ["--trials", str(SIMULATED_TRIALS if node.simulated else TRIALS)]
+    argv += ["--class", "trivial" if node.simulated else "small"]
+    client = node.start("bench-kernels", argv, LOW, False, files=False)
+    try:
+        client.result(LIMIT)
+    except Failure as error:
+        client.kill()
+        bench.report.failed(f"not all kernels: {error}")
+    return client.json_lines()
+
+
+def ways(kernel):
+    """None: it does not have both forms."""
+    single = [v for v in kernel["forms"] if v["parts"] == 1]
+    drains = [v for v in single if v["form"] == "persistent"]
+    saves = [v for v in single if v["form"] == "resumable" and v["saves"]]
+    chooses = [v for v in single if v["form"] == "resumable" and not v["saves"]]
+    return Ways(drains[0], *saves, *chooses) if drains and saves else None
+
+
+def p99(variant):
+    return variant["delay_us"]["p99"]
+
+
+def evicted(bench, of):
+    """Whether there are enough delays of each way for a p99."""
+    few = 1 if bench.node.simulated else forms.FEW
+    return all(v.get("evictions", 0) >= few for v in of)
+
+
+def blocks(variant):
+    saved, drained = variant.get("blocks_saved", 0), variant.get("blocks_drained", 0)
+    return f"{saved} saved, {drained} finished"
+
+
+def delays(of):
+    p99s = f"{p99(of.chooses):.0f} us; draining {p99(of.drains):.0f}, saving {p99(of.saves):.0f} and {p99(of.saves_again):.0f}"
+    medians = "/".join(f"{v['delay_us']['p50']:.0f}" for v in (of.chooses, of.drains, of.saves))
+    return f"{p99s}; medians {medians} us; blocks: {blocks(of.chooses)}; saving: {blocks(of.saves)}"
+
+
+def against_better(of):
+    return p99(of.chooses) / min(p99(of.drains), p99(of.saves))
+
+
+def show_delays(bench, kernels):
+    """Delays of all kernels against the better of the two pure forms."""
+    found = [(k, w) for k in kernels if (w := ways(k)) and evicted(bench, w)]
+    for kernel, of in found:
+        if kernel["workload"] == MIXED:
+            name = f"blocks of 5 us to 5 ms, {kernel['kernel']}: p99 against the better pure form"
+            bench.report.judge(name, against_better(of), BOUNDS["mixed lengths"], delays(of))
+    found = [(k, w) for k, w in found if k["workload"] != MIXED]
+    if not found:
+        bench.report.add("p99 against the better pure form", "no evictions")
+        return
+    ratios = {forms.name_of(k): against_better(w) for k, w in found}
+    noise = [p99(w.saves_again) / p99(w.saves) for _, w in found]
+    sooner = sum(ratio <= BOUNDS["delay"].limit for ratio in ratios.values())
+    worst = max(found, key=lambda pair: against_better(pair[1]))
+    shown = f"{sooner} of {len(found)} kernels; {forms.name_of(worst[0])}: {delays(worst[1])}"
+    shown += f"; saving against saving: {min(noise):.2f} to {max(noise):.2f}x"
+    bench.report.judge("p99 against the better pure form, worst kernel", max(ratios.values()), BOUNDS["delay"], shown)
+    shown = f"saving against saving {statistics.median(noise):.3f}x"
+    bench.report.add("the same, median of all kernels", f"{statistics.median(ratios.values()):.3f}x", baselines=shown)
+    for kernel, of in sorted(found, key=lambda pair: -against_better(pair[1])):
+        name = f"{forms.name_of(kernel)}, block {kernel['block_us']:.1f} us"
+        bench.report.add(name, f"{against_better(of):.2f}x", baselines=delays(of))
+
+
+def bytes_of(variant):
+    """Of an eviction."""
+    written = variant.get("blocks_saved", 0) * variant.get("block_bytes", 0)
+    return written / (variant["evictions"] + variant["unseen"])
+
+
+def show_bytes(bench, kernels):
+    """What evictions save, against always saving: one of each kernel."""
+    found = [w for k in kernels if (w := ways(k)) and evicted(bench, w)]
+    chosen, always = sum(bytes_of(w.chooses) for w in found), sum(bytes_of(w.saves) for w in found)
+    shown = f"{chosen / 1e6:.1f} MB in one eviction of each kernel; if always saved {always / 1e6:.1f} MB"
+    bench.report.add("bytes saved", f"{chosen / always:.3f}x" if always else "none", baselines=shown)
+
+
+def show_cost(bench, kernels):
+    """The cheapest variant that leaves in time, native included, which is not one that only saves."""
+    least = {}
+    for kernel in kernels:
+        if kernel["workload"] == MIXED:
+            continue
+        in_time = [v for v in kernel["forms"] if not v["saves"] and evicted(bench, [v]) and p99(v) <= WITHIN_US]
+        ratios = [v["ratio"] for v in in_time]
+        if kernel["native_us"] / kernel["launches"] <= WITHIN_US:
+            ratios.append(1.0)  # it needs no form
+        least[forms.name_of(kernel)] = min(ratios, default=None)
+    cheap = [name for name, ratio in least.items() if ratio and ratio <= BOUNDS["cost"].limit]
+    late = [name for name, ratio in least.items() if not ratio]
+    dear = sorted(((ratio, name) for name, ratio in least.items() if ratio and name not in cheap), reverse=True)
+    shown = f"{len(cheap)} of {len(least)}; {len(late)} never left within {WITHIN_US} us: {', '.join(late) or 'none'}"
+    what = f"kernels with a form that leaves within {WITHIN_US} us and costs {BOUNDS['cost']}"
+    bench.report.judge(what, 100 * len(cheap) / max(len(least), 1), BOUNDS["kernels that cost little"], shown)
+    shown = ", ".join(f"{name} {ratio:.3f}x" for ratio, name in dear)
+    bench.report.add("the others", f"{len(dear)} kernels", baselines=shown)
+
+
+def show_choice_cost(bench, kernels):
+    """While nobody waits, a kernel that may choose does the same as one that always saves."""
+    found = [w for k in kernels if (w := ways(k))]
+    ratios = [w.chooses["ratio"] / statistics.mean((w.saves["ratio"], w.saves_again["ratio"])) for w in found]
+    noise = [w.saves_again["ratio"] / w.saves["ratio"] for w in found]
+    shown = f"worst {max(ratios):.3f}x; saving against saving {statistics.median(noise):.4f}x, worst {max(noise):.3f}x"
+    what = "time while nobody waits, against kernels that always save: median"
+    bench.report.add(what, f"{statistics.median(ratios):.4f}x", baselines=shown)
+
+
+def run(bench):
+    kernels = measure(bench)
+    show_delays(bench, kernels)
+    show_bytes(bench, kernels)
+    show_cost(bench, kernels)
+    show_choice_cost(bench, kernels)
