@@ -210,6 +210,42 @@ static void look_at_many(struct saves *saves, unsigned barriers, unsigned regist
 	free(text);
 }
 
+/* A kernel that adds a value, computed by @code, in a loop. */
+#define ADDING(name, code)                                                                     \
+	".entry " name "(.param .u64 p) { .reg .pred q; .reg .b32 r, n; .reg .b64 v;\n" code   \
+	" mov.u32 n, %clock; AGAIN: cvt.u32.u64 r, v; add.u32 n, n, r; setp.ne.u32 q, n, 7;\n" \
+	"@q bra AGAIN; ret; }\n"
+
+static void constants_are_not_saved(void **state)
+{
+	static const char text[] =
+		HEAD ADDING("constant",
+			    ".reg .b32 t; .reg .b64 u, w; ld.param.u64 u, [p]; mov.u32 t, %tid.x;"
+			    "cvt.u64.u32 w, t; add.u64 v, u, w;")
+			ADDING("constant_here", "ld.param.u64 v, [p];")
+				ADDING("changing", "mov.u64 v, %clock64;");
+	static const char guarded[] = HEAD ADDING(
+		"guarded", "mov.u64 v, 1; setp.eq.u32 q, 1, 1; @q ld.param.u64 v, [p];")
+		ADDING("twice", "ld.param.u64 v, [p]; mov.u32 n, %clock; setp.eq.u32 q, n, 7;"
+				"@q bra SAME; mov.u64 v, 5; SAME:")
+			ADDING("anew",
+			       "ld.param.u64 v, [p]; mov.u32 n, %clock; setp.eq.u32 q, n, 7;"
+			       "@q bra SAME; ld.param.u64 v, [p]; SAME:");
+	struct saves saves;
+	long changing;
+
+	(void)state;
+	free(look(&saves, text));
+	assert_int_equal(saves.n, 3);
+	changing = saves.local[2];
+	assert_int_equal(changing - saves.local[0], 8);
+	assert_int_equal(changing - saves.local[1], 8);
+	free(look(&saves, guarded));
+	assert_int_equal(saves.local[0], changing);
+	assert_int_equal(saves.local[1], changing);
+	assert_int_equal(saves.local[2], changing - 8);
+}
+
 static void many_safe_points(void **state)
 {
 	struct saves saves;
@@ -232,6 +268,7 @@ int main(void)
 		cmocka_unit_test(too_many_variables_are_refused),
 		cmocka_unit_test(variables_of_functions_are_out_of_reach),
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
+		cmocka_unit_test(constants_are_not_saved),
 		cmocka_unit_test(many_safe_points),
 	};
 

@@ -36,7 +36,7 @@ static void sort_register(struct alive *alive, struct reg *reg)
 /* The code that resumes sets these. exit_count only seems live until leave writes it. */
 static bool is_made_anew(const struct saver *s, const struct reg *reg)
 {
-	return reg == s->safe->since || reg == s->safe->exit_count ||
+	return s->is_constant[reg->id] || reg == s->safe->since || reg == s->safe->exit_count ||
 	       reg == s->rewrite->exit_barriers->next;
 }
 

@@ -321,6 +321,7 @@ static void measure(struct saver *s)
 	s->alive = arena_array(s->f->arena, s->safe->count, sizeof(*s->alive));
 	cfg_build(s->f, &s->cfg);
 	live_build(s->f, &s->cfg, &s->live);
+	save_find_constants(s);
 	save_measure_memory(s);
 	save_measure_registers(s);
 }

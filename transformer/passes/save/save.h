@@ -42,6 +42,7 @@ struct saver {
 	struct cfg cfg;
 	struct live live;
 	struct block *leave_rest, *final;
+	bool *is_constant;          /* by reg->id: not saved (constants.c) */
 	struct alive *alive;        /* by safe point */
 	uint32_t fixed;             /* header and shared memory */
 	uint32_t wide, words;       /* 64-bit and other registers per thread */
@@ -64,6 +65,9 @@ struct reg *save_place(struct cursor *at, struct saver *saver, const struct slot
 /* The distance from one such array to the next. */
 struct reg *save_step(struct cursor *at, struct saver *saver, const struct slot *slot,
 		      uint32_t bytes);
+
+/* constants.c: moves what is constant to the kernel's begin. */
+void save_find_constants(struct saver *saver);
 
 /* memory.c */
 void save_measure_memory(struct saver *saver);
