@@ -41,6 +41,14 @@ bench-kernels_CFLAGS    = $(kernels_CFLAGS)
 bench-kernels_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
 $(B)/bench/bench-kernels: $(B)/simcuda/libcuda.so.1
 
+# bench-tensor: the same of kernels for tensor cores.
+BENCHES += bench-tensor
+bench-tensor_SRC       = $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c) e2e/workloads/workload.c $(TENSOR_SRC)
+bench-tensor_STATIC   := libweir-transform
+bench-tensor_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+bench-tensor_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
+$(B)/bench/bench-tensor: $(B)/simcuda/libcuda.so.1
+
 # worker: a client that plays one of the papers' benchmarks on command.
 BENCHES += worker
 worker_SRC       = e2e/bench/programs/worker.c e2e/workloads/workload.c $(PAPERS_SRC)

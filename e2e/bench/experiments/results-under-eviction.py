@@ -16,6 +16,8 @@ NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 
 FORMS = ("persistent", "resumable")
+TENSOR = "tensor"  # the program with kernels for tensor cores; the others are in `kernels`
+REPEATS = {"kernels": 20, TENSOR: 2}  # launches before results are checked; the simulated GPU takes long for matrices
 EVICTIONS = 1000  # of each workload
 GROUP = 9  # workloads at once
 PASSES = (("small", GROUP), ("large", 3))  # class of the input, workloads at once
@@ -31,20 +33,22 @@ class Run:
     input_class: str
     names: list
     group: int  # workloads at once
+    program: str = "kernels"
 
 
 def hashes(text):
     return dict(re.findall(r"^(\S+): ok, .* ([0-9a-f]{16})$", text, re.MULTILINE))
 
 
-def kernels(bench, input_class, *options):
+def argv_of(bench, program, input_class, *options):
     if bench.node.simulated:
         input_class = "trivial"
-    return [bench.node.program("kernels"), *bench.node.sizes, "--class", input_class, *options]
+    return [bench.node.program(program), *bench.node.sizes, "--class", input_class, *options]
 
 
-def native_hashes(bench, input_class, only):
-    client = bench.node.start("native", kernels(bench, input_class, "--only", ",".join(only)), LOW, False, files=False)
+def native_hashes(bench, program, input_class, only):
+    argv = argv_of(bench, program, input_class, "--only", ",".join(only))
+    client = bench.node.start("native", argv, LOW, False, files=False)
     client.result()
     return hashes(client.output)
 
@@ -60,12 +64,13 @@ def wait_evicted(watch, clients, want):
         client.stop()
 
 
-def group_result(bench, watch, group, form, input_class, want):
+def group_result(bench, watch, run, group, want):
     """Name to (hash or None, evictions, message)."""
     results = {}
-    argv = kernels(bench, input_class, "--seconds", str(2 * EVICTION_SECONDS), "--repeat", "20")
-    env = {"WEIR_FORM": form}
-    clients = [bench.node.start(f"{form}-{name}", [*argv, "--only", name], LOW, True, env=env) for name in group]
+    options = "--seconds", str(2 * EVICTION_SECONDS), "--repeat", str(REPEATS[run.program])
+    argv = argv_of(bench, run.program, run.input_class, *options)
+    env = {"WEIR_FORM": run.form}
+    clients = [bench.node.start(f"{run.form}-{name}", [*argv, "--only", name], LOW, True, env=env) for name in group]
     wait_evicted(watch, clients, want)
     end = time.monotonic() + 2 * EVICTION_SECONDS
     for name, client in zip(group, clients):
@@ -84,15 +89,15 @@ def form_results(bench, watch, run, want):
     again alone, as long as there is time."""
     results, end = {}, time.monotonic() + ALONE
     for i in range(0, len(run.names), run.group):
-        results.update(group_result(bench, watch, run.names[i : i + run.group], run.form, run.input_class, want))
+        results.update(group_result(bench, watch, run, run.names[i : i + run.group], want))
     for name in [name for name, (found, _, _) in results.items() if found is None]:
         if time.monotonic() < end:
-            results.update(group_result(bench, watch, [name], run.form, run.input_class, want))
+            results.update(group_result(bench, watch, run, [name], want))
     return results
 
 
 def show_truth(bench, run, results, native):
-    what = f"{run.form}, {run.input_class} inputs"
+    what = f"{'tensor cores, ' if run.program == TENSOR else ''}{run.form}, {run.input_class} inputs"
     wrong = {name: result for name, result in results.items() if result[0] is None or result[0] != native.get(name)}
     for name, (_, evictions, message) in wrong.items():
         bench.report.holds(f"{name}, {what}: as native, bit for bit", False, message or f"{evictions} evictions")
@@ -111,14 +116,15 @@ def show_counts(bench, counts, want):
     bench.report.holds(f"each evicted at least {want} times", not few, figure, f"less often: {named}" if few else "")
 
 
-def truth(bench, watch, input_class, group, counts, want):
+def truth(bench, watch, input_class, group, counts, want, program="kernels"):
     """One pass over the workloads with fewer than @want evictions; adds to @counts."""
     few = [name for name, count in counts.items() if count < want]
     if not few:
         return
-    native = native_hashes(bench, input_class, few)
-    for form in FORMS if not bench.node.simulated else ("persistent",):
-        run = Run(form, input_class, few, group)
+    native = native_hashes(bench, program, input_class, few)
+    # Kernels for tensor cores have no resumable form.
+    for form in FORMS if not bench.node.simulated and program != TENSOR else ("persistent",):
+        run = Run(form, input_class, few, group, program)
         results = form_results(bench, watch, run, want)
         show_truth(bench, run, results, native)
         for name, (_, evictions, _) in results.items():
@@ -133,10 +139,12 @@ def run(bench):
     node.ensure_agent()
     everything = forms.names(bench)[: GROUP if node.simulated else None]
     counts, want = dict.fromkeys(everything, 0), 1 if node.simulated else EVICTIONS
+    tensor = dict.fromkeys(forms.names(bench, TENSOR), 0)
     argv = [node.bench("demand-generator"), "--seconds", "600"]
     env = {"WEIR_SOCKET": str(node.socket)}
     with node.running("demand", argv, HIGH, False, env=env), Watch(node) as watch:
         for input_class, group in PASSES[: 1 if node.simulated else None]:
             truth(bench, watch, input_class, group, counts, want)
-        show_counts(bench, counts, want)
+            truth(bench, watch, input_class, group, tensor, want, TENSOR)
+        show_counts(bench, {**counts, **tensor}, want)
     bench.report.add("exceptions: sums of floats by atomics", ", ".join(EXCEPTIONS) or "none among ours")

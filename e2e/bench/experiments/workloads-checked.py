@@ -19,7 +19,7 @@ def run(bench):
     node.ensure_agent()
     programs = {
         "vector-add": [], "matrix-multiply": [], "reduction": [],
-        "long-block": [], "stream-order": ["--seed", str(int(time.time()))],
+        "long-block": [], "stream-order": ["--seed", str(int(time.time()))], "tensor": ["--class", "trivial"],
     }
     clients = []
     with node.running("burst", bench.burst_argv(1 << 40), HIGH, True), Watch(node) as watch:

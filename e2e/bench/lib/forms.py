@@ -22,8 +22,8 @@ def modules(bench):
     return sorted(folder.glob("*.ptx"))
 
 
-def names(bench):
-    argv = [bench.node.program("kernels"), "--list"]
+def names(bench, program="kernels"):
+    argv = [bench.node.program(program), "--list"]
     client = bench.node.start("list", argv, LOW, False, files=False)
     client.result()
     return [line.split()[0] for line in client.output.splitlines()]

@@ -1,6 +1,6 @@
-/* The papers' kernels in every form, alone on the GPU: the time of each against native, in the same
+/* Kernels in every form, alone on the GPU: the time of each against native, in the same
  * rounds, and how long each takes to leave. Run it without libweir. Prints one line of JSON for
- * each kernel.
+ * each kernel. bench-kernels has the papers' kernels, bench-tensor those for tensor cores.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
 		{0},
 	};
 
-	workload_parse(&w, argc, argv, "the papers' kernels in every form against native", own);
+	workload_parse(&w, argc, argv, "kernels in every form against native", own);
 	if (class_find(choice.class) == CLASS_COUNT)
 		workload_fail("no class '%s'", choice.class);
 	if (choice.leaving) {

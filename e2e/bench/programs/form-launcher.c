@@ -371,6 +371,15 @@ static void launch_form(void *data, struct plan *plan, const struct plan_launch 
 	}
 }
 
+/* As much dynamic shared memory as natively. */
+static void allow_shared(CUfunction function, CUfunction native)
+{
+	int bytes;
+
+	CU(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, native));
+	CU(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+}
+
 static void look_up(const struct form *form, const struct plan *plan, struct form_kernel *kernel,
 		    const struct plan_kernel *native)
 {
@@ -387,10 +396,12 @@ static void look_up(const struct form *form, const struct plan *plan, struct for
 
 		snprintf(name, sizeof(name), "%s%s", native->name, weir_form_suffix(kind));
 		result = cuModuleGetFunction(&kernel->function[kind], plan->module, name);
-		if (result == CUDA_ERROR_NOT_FOUND)
+		if (result == CUDA_ERROR_NOT_FOUND) {
 			kernel->function[kind] = NULL;
-		else
-			CU(result);
+			continue;
+		}
+		CU(result);
+		allow_shared(kernel->function[kind], native->function);
 	}
 }
 
