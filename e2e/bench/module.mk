@@ -33,8 +33,9 @@ $(B)/bench/bench-queue: $(B)/simcuda/libcuda.so.1
 
 # bench-kernels: what the forms cost the papers' kernels, and how soon they leave.
 BENCHES += bench-kernels
-bench-kernels_SRC       = $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c mixed-lengths.c) e2e/workloads/workload.c $(PAPERS_SRC) \
+BENCH_KERNELS_SRC      := $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c mixed-lengths.c) e2e/workloads/workload.c \
                           $(GEN)/e2e/workloads/mixed-lengths-ptx.c
+bench-kernels_SRC       = $(BENCH_KERNELS_SRC) $(PAPERS_SRC)
 bench-kernels_STATIC   := libweir-transform
 bench-kernels_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-kernels_CFLAGS    = $(kernels_CFLAGS)
@@ -43,7 +44,7 @@ $(B)/bench/bench-kernels: $(B)/simcuda/libcuda.so.1
 
 # bench-tensor: the same of kernels for tensor cores.
 BENCHES += bench-tensor
-bench-tensor_SRC       = $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c) e2e/workloads/workload.c $(TENSOR_SRC)
+bench-tensor_SRC       = $(BENCH_KERNELS_SRC) $(TENSOR_SRC)
 bench-tensor_STATIC   := libweir-transform
 bench-tensor_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-tensor_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
