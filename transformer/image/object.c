@@ -44,20 +44,6 @@ static uint32_t add_entry(struct building *b, const char *name, const struct bui
 	return at;
 }
 
-/* The product of .reqntid or .maxntid; 0: unknown. */
-static uint32_t max_threads(const struct function *f)
-{
-	const struct directive *d = function_directive(f, "reqntid");
-	uint64_t product = 1;
-
-	if (!d)
-		d = function_directive(f, "maxntid");
-	for (unsigned k = 0; d && k < d->value_count; k++)
-		if (__builtin_mul_overflow(product, d->values[k], &product))
-			return 0;
-	return d && product <= UINT32_MAX ? (uint32_t)product : 0;
-}
-
 static void note_verdict(void *data, const struct weir_verdict *v)
 {
 	struct building *b = data;
@@ -121,7 +107,7 @@ static void add_form(struct building *b, struct function *kernel, const struct f
 static void rewrite(struct building *b, struct function *kernel)
 {
 	struct pipeline *p = &b->pipeline;
-	uint32_t threads = max_threads(kernel);
+	uint32_t threads = function_threads(kernel);
 
 	p->detached = &b->detached;
 	detach_init(&b->detached, kernel);

@@ -16,6 +16,19 @@ const struct directive *function_directive(const struct function *function, cons
 	return NULL;
 }
 
+uint32_t function_threads(const struct function *f)
+{
+	const struct directive *d = function_directive(f, "reqntid");
+	uint64_t product = 1;
+
+	if (!d)
+		d = function_directive(f, "maxntid");
+	for (unsigned k = 0; d && k < d->value_count; k++)
+		if (__builtin_mul_overflow(product, d->values[k], &product))
+			return 0;
+	return d && product <= UINT32_MAX ? (uint32_t)product : 0;
+}
+
 unsigned variable_align(const struct variable *variable)
 {
 	unsigned bytes = types[variable->type].bits / 8 * variable->vector;

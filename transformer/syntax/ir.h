@@ -302,6 +302,8 @@ struct module {
 
 /* The first directive of this name (without the dot), or NULL. */
 const struct directive *function_directive(const struct function *function, const char *name);
+/* The most threads of a block, by .reqntid or .maxntid; 0: unknown. */
+uint32_t function_threads(const struct function *function);
 
 /* Calls @visit for each register of an instruction, guard and carry included. @written and @read
  * may both be true. A write ends the old value's life only if @kills. */

@@ -188,8 +188,9 @@ static void the_carry_flag_cannot_be_saved(void **state)
 	assert_non_null(strstr(saves.reason[0], "the carry flag is live at a safe point"));
 }
 
-/* A kernel with @barriers in a loop and @registers that live through it. */
-static void look_at_many(struct saves *saves, unsigned barriers, unsigned registers)
+/* A kernel with @head, @barriers in a loop, and @registers that live through it. */
+static void look_at_many(struct saves *saves, const char *head, unsigned barriers,
+			 unsigned registers)
 {
 	char *text, *out;
 	size_t len;
@@ -197,8 +198,9 @@ static void look_at_many(struct saves *saves, unsigned barriers, unsigned regist
 
 	assert_non_null(file);
 	fprintf(file,
-		HEAD ".entry k() { .reg .pred p; .reg .b32 r<%u>, n; mov.u32 n, %%clock;\nAGAIN:\n",
-		registers + 1);
+		HEAD
+		".entry k() %s { .reg .pred p; .reg .b32 r<%u>, n; mov.u32 n, %%clock;\nAGAIN:\n",
+		head, registers + 1);
 	for (unsigned k = 0; k < barriers; k++)
 		fprintf(file, "bar.sync 0;\n");
 	for (unsigned k = 0; k < registers; k++)
@@ -251,13 +253,37 @@ static void many_safe_points(void **state)
 	struct saves saves;
 
 	(void)state;
-	look_at_many(&saves, 200, 40);
+	look_at_many(&saves, "", 200, 40);
 	assert_true(saves.eligible[0]);
-	look_at_many(&saves, 257, 1);
+	look_at_many(&saves, "", 257, 1);
 	assert_string_equal(saves.reason[0], "more than 256 barriers");
 	/* ptxas would take too long. */
-	look_at_many(&saves, 200, 100);
+	look_at_many(&saves, "", 200, 100);
 	assert_string_equal(saves.reason[0], "too many live registers at its safe points");
+}
+
+/* ptxas would spill. */
+static void many_live_registers(void **state)
+{
+	static const char *const enough[] = {"", ".maxntid 256, 1, 1",
+					     ".maxntid 64 .minnctapersm 4"};
+	static const char *const scarce[] = {".maxntid 512, 1, 1", ".reqntid 32, 16",
+					     ".maxnreg 128", ".maxntid 64 .minnctapersm 8"};
+	struct saves saves;
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++) {
+		look_at_many(&saves, enough[k], 1, 180);
+		assert_true(saves.eligible[0]);
+		look_at_many(&saves, enough[k], 1, 200);
+		assert_non_null(strstr(saves.reason[0], " registers are live at its safe points"));
+	}
+	for (size_t k = 0; k < 4; k++) {
+		look_at_many(&saves, scarce[k], 1, 90);
+		assert_true(saves.eligible[0]);
+		look_at_many(&saves, scarce[k], 1, 100);
+		assert_non_null(strstr(saves.reason[0], " of 128 registers are live"));
+	}
 }
 
 int main(void)
@@ -270,6 +296,7 @@ int main(void)
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
 		cmocka_unit_test(constants_are_not_saved),
 		cmocka_unit_test(many_safe_points),
+		cmocka_unit_test(many_live_registers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

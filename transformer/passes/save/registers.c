@@ -10,6 +10,9 @@
 #define REGISTERS_MAX   14000u
 #define POINT_REGISTERS 12u /* the rest of a safe point's code takes as long as so many */
 
+#define SM_REGISTERS     65536u
+#define THREAD_REGISTERS 255u
+
 static uint32_t larger(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
@@ -66,6 +69,34 @@ static uint32_t words_of(const struct alive *alive)
 	return alive->n_whole + (alive->n_half + 1) / 2 + (alive->n_flags + 31) / 32;
 }
 
+/* How many registers ptxas may give to a thread. */
+static uint32_t registers_of_thread(const struct function *f)
+{
+	const struct directive *limit = function_directive(f, "maxnreg");
+	const struct directive *blocks = function_directive(f, "minnctapersm");
+	uint64_t threads = function_threads(f);
+
+	if (limit && limit->value_count && limit->values[0])
+		return limit->values[0];
+	if (blocks && blocks->value_count && blocks->values[0])
+		threads *= blocks->values[0];
+	return threads > SM_REGISTERS / THREAD_REGISTERS ? (uint32_t)(SM_REGISTERS / threads)
+							 : THREAD_REGISTERS;
+}
+
+/* If so many registers are live at a safe point, the code around it needs more than a thread has.
+ * ptxas then spills kilobytes, also in the loop, and takes 10 to 200 times as long as for the
+ * original. */
+static void refuse_spilling(struct saver *s)
+{
+	uint32_t live = 2 * s->wide + s->words, most = registers_of_thread(s->f);
+
+	if (live > most / 4 * 3)
+		pass_refuse(s->rewrite, s->f->at,
+			    "%u of %u registers are live at its safe points, which is too many",
+			    live, most);
+}
+
 void save_measure_registers(struct saver *s)
 {
 	uint64_t total = 0;
@@ -89,6 +120,7 @@ void save_measure_registers(struct saver *s)
 	s->registers = 8 * s->wide + 4 * s->words;
 	if (total > REGISTERS_MAX)
 		pass_refuse(s->rewrite, s->f->at, "too many live registers at its safe points");
+	refuse_spilling(s);
 }
 
 static void move_register(struct cursor *at, bool saves, const char *bits, struct operand value,
