@@ -70,16 +70,19 @@ static const struct problem asynchronous[] = {
 	 .grid = {20, 1, 1},
 	 .block = {256, 1, 1},
 	 .out_words = 20 * 256,
-	 .ptx = HOPPER ".visible .entry k(.param .u64 out) .maxntid 256 .minnctapersm 1\n"
-		       "{ .reg .b64 %d<4>; .reg .b32 %r<16>; .reg .pred %p<4>;\n"
-		       "ld.param.u64 %d0, [out];\n" OWN_WORD
-		       ".shared .align 8 .b64 go; mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0;\n"
-		       "setp.ge.u32 %p2, %r0, 128; mov.u64 %d2, go; cvta.shared.u64 %d2, %d2;\n"
-		       "@%p0 mbarrier.init.b64 [%d2], 1;\n"
-		       "bar.sync 0; @%p2 bra A; setmaxnreg.dec.sync.aligned.u32 40; @!%p0 ret;\n"
-		       "mbarrier.arrive.shared::cta.b64 _, [go]; ret;\n"
-		       "A: setmaxnreg.inc.sync.aligned.u32 160;\n" WAIT(
-			       "go", "0") "bar.sync 1, 128; st.global.u32 [%d0], %r2; ret; }\n"},
+	 .ptx = HOPPER
+	 ".visible .entry k(.param .u64 out) .maxntid 256 .minnctapersm 1\n"
+	 "{ .reg .b64 %d<4>; .reg .b32 %r<16>; .reg .pred %p<4>;\n"
+	 "ld.param.u64 %d0, [out];\n" OWN_WORD
+	 ".shared .align 8 .b64 go; mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0;\n"
+	 "setp.ge.u32 %p2, %r0, 128; mov.u64 %d2, go; cvta.shared.u64 %d2, %d2;\n"
+	 "@%p0 mbarrier.init.b64 [%d2], 1;\n"
+	 "bar.sync 0; @%p2 bra A; setmaxnreg.dec.sync.aligned.u32 40; @!%p0 ret;\n"
+	 "mbarrier.arrive.shared::cta.b64 _, [go]; ret;\n"
+	 "A: setmaxnreg.inc.sync.aligned.u32 160;\n" WAIT(
+		 "go",
+		 "0") "mov.b32 %r8, 1; mov.u32 %r9, 128; bar.sync %r8, %r9; st.global.u32 [%d0], "
+		      "%r2; ret; }\n"},
 };
 
 static void asynchronous_kernels(void **state)

@@ -21,6 +21,9 @@
 #include "passes/exit-barrier.h"
 #include "passes/reconvergence.h"
 #include "passes/safe-point.h"
+#include "syntax/lex.h"
+
+#include <string.h>
 
 /* Earlier targets have barriers of warps, not of threads. */
 #define SM_MIN 70
@@ -128,6 +131,56 @@ static bool shares(const struct instruction *i)
 	       (barrier_read(i, &barrier) && barrier.is_counted);
 }
 
+struct writes {
+	uint8_t *count; /* by register: 0, 1, 2: more */
+};
+
+static void count_write(void *data, struct register_use use)
+{
+	const struct writes *writes = data;
+
+	if (use.written && writes->count[use.reg->id] < 2)
+		writes->count[use.reg->id]++;
+}
+
+/* Whether @i gives a whole register an integer. */
+static bool is_constant(const struct instruction *i)
+{
+	const struct operand *o = i->operands;
+	uint64_t value;
+
+	return !strcmp(i->mnemonic->name, "mov") && !i->guard && i->operand_count == 2 &&
+	       o[0].kind == OPERAND_REGISTER && !o[0].suffix && o[1].kind == OPERAND_IMMEDIATE &&
+	       o[1].text && token_integer(o[1].text, strlen(o[1].text), &value) &&
+	       value == o[1].value;
+}
+
+/* CUTLASS passes barrier numbers through registers. Replaces those that always hold one constant.
+ */
+static void name_barriers(struct function *f)
+{
+	struct writes writes = {arena_array(f->arena, f->reg_count, sizeof(*writes.count))};
+	struct operand *constant = arena_array(f->arena, f->reg_count, sizeof(*constant));
+	struct barrier barrier;
+
+	for_each_instruction (i, f) {
+		instruction_registers(f, i, count_write, &writes);
+		if (is_constant(i))
+			constant[i->operands[0].reg->id] = i->operands[1];
+	}
+	for_each_instruction (i, f) {
+		struct operand *number;
+
+		if (!barrier_read(i, &barrier) || barrier.number->kind != OPERAND_REGISTER ||
+		    barrier.number->suffix)
+			continue;
+		number = &i->operands[barrier.number - i->operands];
+		if (writes.count[number->reg->id] == 1 &&
+		    constant[number->reg->id].kind == OPERAND_IMMEDIATE)
+			*number = constant[number->reg->id];
+	}
+}
+
 /* Finds a free barrier number and whether blocks share anything. */
 static void look_around(struct rewrite *rewrite)
 {
@@ -209,6 +262,7 @@ static void run(struct rewrite *rewrite)
 	struct cursor at;
 	struct cfg cfg;
 
+	name_barriers(f);
 	look_around(rewrite);
 	if (!rewrite->safe) {
 		cfg_build(f, &cfg);
