@@ -38,19 +38,21 @@ libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc api-client node base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -lmicrohttpd -ldl
 
-DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-claims test-codec test-container-spec test-inventory test-library-hold test-plugin test-plugin-config
+# The plugin as a process.
+PLUGIN_TESTS        := test-plugin test-plugin-gpus test-plugin-kubelet
+DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-claims test-codec test-container-spec test-inventory test-library-hold test-plugin-config $(PLUGIN_TESTS)
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
 # qemu cannot execute programs, and looks for absolute links in the root folder of its libraries.
-UNEMULATED += test-plugin test-container-spec
+UNEMULATED += $(PLUGIN_TESTS) test-container-spec
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_SRC      := deviceplugin/tests/$t.c))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_DEPS     := $(DEVICEPLUGIN_DEPS)))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_STATIC   := $(DEVICEPLUGIN_STATIC)))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_LIBS     := $(DEVICEPLUGIN_LIBS)))
-test-plugin_SRC += deviceplugin/tests/fake-kubelet.c
+$(foreach t,$(PLUGIN_TESTS),$(eval $t_SRC += $(addprefix deviceplugin/tests/,fake-kubelet.c plugin-fixture.c)))
 # Programs and libraries that the tests run or load.
-$(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
-$(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
+$(PLUGIN_TESTS:%=$(B)/tests/%): | $(B)/bin/weir-device-plugin
+$(PLUGIN_TESTS:%=$(B)/tests/%) $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
 
 BENCHES += bench-allocate
 bench-allocate_SRC      := deviceplugin/tests/bench-allocate.c deviceplugin/tests/fake-kubelet.c

@@ -293,16 +293,23 @@ static void expect_level(struct fake *fake, uint8_t level)
 	fake_take_level(fake, level, fds);
 }
 
-/* A client from before the restart is welcomed when its pod is known, or soon if there is no API
- * server. It never hears another level in between. */
-static void test_level_is_waited_for_after_a_restart(void **state)
+/* A client from before the restart, whose pod the new agent does not know yet. */
+static struct fake claims_after_a_restart(void)
 {
-	(void)state;
 	agent_deinit(&agent);
 	rig_start(false);
 	next_identity = (struct container_identity){
 		.in_pod = true, .pod_uid = "u-1", .cgroup = "/kubepods"};
-	struct fake fake = fake_claim(0, 5);
+	return fake_claim(0, 5);
+}
+
+/* A client from before the restart is welcomed when its pod is known, or soon if there is no API
+ * server. It never hears another level in between. */
+static void test_level_is_waited_for_after_a_restart(void **state)
+{
+	struct fake fake = claims_after_a_restart();
+
+	(void)state;
 	assert_null(agent.gpus.all);
 	known_pod = make_pod("trusted", "critical");
 	tell_changed(&agent);
@@ -328,13 +335,9 @@ static void test_level_is_waited_for_after_a_restart(void **state)
 static void test_second_hello_while_the_first_waits(void **state)
 {
 	struct weir_hello again = fake_hello(WEIR_BIT_NONE);
+	struct fake fake = claims_after_a_restart();
 
 	(void)state;
-	agent_deinit(&agent);
-	rig_start(false);
-	next_identity = (struct container_identity){
-		.in_pod = true, .pod_uid = "u-1", .cgroup = "/kubepods"};
-	struct fake fake = fake_claim(0, 5);
 	assert_int_equal(agent.sessions.n, 1);
 	assert_int_equal(weir_message_send(fake.fd, &again, sizeof(again), NULL, 0), 0);
 	fake_leave(&fake);

@@ -1,6 +1,7 @@
 /* What is wrong with a pod's annotations: nothing that Weir does not do is passed over in silence.
  */
 #include "scheduler/pod-check.h"
+#include "pod-names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,16 +21,9 @@ static char trusted[] = "trusted";
 static char *raise_in[] = {trusted};
 static const struct config_levels levels = {
 	.best_effort = 0, .burstable = 1, .guaranteed = 2, .raise = raise_in, .n_raise = 1};
-static const struct pod_names names = {.priority = "weir.dev/priority",
-				       .latency_slo = "weir.dev/latency-slo",
-				       .compute = "weir.dev/compute-limit",
-				       .memory_full = "weir.dev/memory-full",
-				       .memory = "weir.dev/memory",
-				       .weight = "weir.dev/weight",
-				       .share = "weir.dev/gpu-share"};
 static const struct pod_check_gpu gpus[] = {{10 * GIB, {.kind = MEMORY_SHARE}},
 					    {20 * GIB, {.kind = MEMORY_SHARE}}};
-static const struct pod_check_input input = {&levels, &names, gpus, countof(gpus)};
+static const struct pod_check_input input = {&levels, &pod_names, gpus, countof(gpus)};
 
 static struct pod_problems problems;
 
@@ -114,7 +108,8 @@ static void judges_values(void **state)
 		if (values[i].kind == FINE)
 			continue;
 		assert_int_equal(problems.all[0].kind, values[i].kind);
-		assert_string_equal(problems.all[0].subject, pod_note_name(&names, values[i].note));
+		assert_string_equal(problems.all[0].subject,
+				    pod_note_name(&pod_names, values[i].note));
 		assert_non_null(strstr(problems.all[0].message, values[i].message));
 	}
 }
@@ -206,11 +201,11 @@ static void repeats_a_refusal(void **state)
 	assert_string_equal(problems.all[0].subject, "weir.dev/gpu-share");
 	assert_string_equal(problems.all[0].message, "150 shares do not fit");
 	strcpy(pod->status_message, "Allocate failed: example.org/fpga: none");
-	assert_null(pod_refusal(pod, names.share));
+	assert_null(pod_refusal(pod, pod_names.share));
 	strcpy(pod->status_reason, "OutOfweir.dev/gpu-share");
-	assert_string_equal(pod_refusal(pod, names.share), pod->status_message);
+	assert_string_equal(pod_refusal(pod, pod_names.share), pod->status_message);
 	strcpy(pod->status_reason, "Evicted");
-	assert_null(pod_refusal(pod, names.share));
+	assert_null(pod_refusal(pod, pod_names.share));
 	free(pod);
 }
 

@@ -1,6 +1,7 @@
 /* Parsing the API server's JSON. */
 #include "kubernetes/pod-claims.h"
 #include "kubernetes/podlist.h"
+#include "pod-names.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,14 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static const struct pod_names names = {.priority = "weir.dev/priority",
-				       .latency_slo = "weir.dev/latency-slo",
-				       .compute = "weir.dev/compute-limit",
-				       .memory_full = "weir.dev/memory-full",
-				       .memory = "weir.dev/memory",
-				       .weight = "weir.dev/weight",
-				       .share = "weir.dev/gpu-share"};
 
 #define POD                                                                                    \
 	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","               \
@@ -61,12 +54,12 @@ static const struct pod_names names = {.priority = "weir.dev/priority",
 
 static int list(struct podlist *out, const char *text)
 {
-	return podlist_parse(out, text, strlen(text), &names, 4);
+	return podlist_parse(out, text, strlen(text), &pod_names, 4);
 }
 
 static int event(struct podlist_event *out, const char *text)
 {
-	return podlist_parse_event(out, text, strlen(text), &names);
+	return podlist_parse_event(out, text, strlen(text), &pod_names);
 }
 
 static void reads_a_pod(void **state)
@@ -273,7 +266,7 @@ static void reads_which_claims_a_container_uses(void **state)
 	struct podlist list;
 
 	(void)state;
-	assert_int_equal(podlist_parse(&list, text, strlen(text), &names, 10), 0);
+	assert_int_equal(podlist_parse(&list, text, strlen(text), &pod_names, 10), 0);
 	const struct pod_container *main_ = pod_container(list.pods[0], "aaa");
 	assert_string_equal(main_->claims[0], "own-x7");
 	assert_string_equal(main_->claims[1], "shared");
@@ -303,7 +296,7 @@ static void gives_containers_what_they_claim(void **state)
 	struct claims claims = {0};
 
 	(void)state;
-	assert_int_equal(podlist_parse(&list, text, strlen(text), &names, 10), 0);
+	assert_int_equal(podlist_parse(&list, text, strlen(text), &pod_names, 10), 0);
 	struct pod *pod = list.pods[0];
 	assert_false(pod_claims_apply(pod, &claims));
 	assert_int_equal(claims_add(&claims, claim("stranger", 1, 1)), 0);

@@ -26,6 +26,16 @@ fail() {
     exit 1
 }
 
+# Waits until there is a file, or its program is gone.
+appears() { # FILE PID
+    for _ in $(seq 300); do
+        [ ! -e "$1" ] || return 0
+        kill -0 "$2" 2>/dev/null || break
+        sleep 0.1
+    done
+    return 1
+}
+
 # The driver of a real GPU, if both are there.
 real_driver() {
     local path
@@ -80,12 +90,7 @@ END
     "$B/bin/weir-agent" --config "$tmp/agent.yaml" --standalone 2>"$tmp/agent.log" &
     agent=$!
     export WEIR_SOCKET=$tmp/agent.sock
-    for _ in $(seq 100); do
-        [ ! -S "$WEIR_SOCKET" ] || return 0
-        kill -0 "$agent" 2>/dev/null || break
-        sleep 0.1
-    done
-    fail "the agent does not start"
+    appears "$WEIR_SOCKET" "$agent" || fail "the agent does not start"
 }
 
 # $preload: libweir.so or nothing.
@@ -100,12 +105,7 @@ start_low() { # NAME
         "$tmp/filler" "${low_options[@]}" --ready-file "$tmp/low/$1" --stop-file "$tmp/stop" \
         >"$tmp/$1-low.json" 2>"$tmp/$1-low.log" &
     low=$!
-    for _ in $(seq 300); do
-        [ ! -e "$tmp/low/$1" ] || return 0
-        kill -0 "$low" 2>/dev/null || break
-        sleep 0.1
-    done
-    fail "LOW does not start ($1)"
+    appears "$tmp/low/$1" "$low" || fail "LOW does not start ($1)"
 }
 
 stop_low() { # NAME

@@ -24,15 +24,28 @@ static bool is_known(CUfunction kernel)
 	return tuned && !atomic_load(&tuned->tuner.assumed);
 }
 
+/* A client below another one, which launches a kernel of @ns and waits for its forms. */
+struct launcher {
+	unsigned n;
+	struct rewritten rewritten;
+	CUfunction kernel;
+};
+
+static void launcher_begin(struct launcher *l, uint64_t ns)
+{
+	l->n = welcomed(0);
+	l->rewritten = in_forms(ALL);
+	l->kernel = kernel_of(ns, &l->rewritten);
+	first_launch_patience = FOR_EVER;
+}
+
 static void a_long_kernel_begins_in_the_form_that_leaves_soonest(void **state)
 {
-	unsigned n = welcomed(0);
-	struct rewritten rewritten = in_forms(ALL);
-	CUfunction kernel = kernel_of(2000000, &rewritten);
+	struct launcher l;
 
 	(void)state;
-	first_launch_patience = FOR_EVER;
-	assert_true(first_is_in_form(n, kernel));
+	launcher_begin(&l, 2000000);
+	assert_true(first_is_in_form(l.n, l.kernel));
 	const struct null_op *first = driver->ops;
 	while (first->kind != NULL_LAUNCH)
 		first++;
@@ -40,63 +53,57 @@ static void a_long_kernel_begins_in_the_form_that_leaves_soonest(void **state)
 	assert_int_equal(hidden_of(first)->chunk, 1);
 	/* The next one does not wait, and is in that form as long as none was measured. */
 	first_launch_patience = 0;
-	assert_true(first_is_in_form(n, kernel));
+	assert_true(first_is_in_form(l.n, l.kernel));
 	land(0);
-	assert_true(eventually(is_known(kernel)));
-	assert_in_range(tuned_for(kernel)->tuner.native, 1900000, 2000000);
-	assert_true(settles(n, kernel, BLOCKS));
-	gone(n);
+	assert_true(eventually(is_known(l.kernel)));
+	assert_in_range(tuned_for(l.kernel)->tuner.native, 1900000, 2000000);
+	assert_true(settles(l.n, l.kernel, BLOCKS));
+	gone(l.n);
 }
 
 static void a_short_kernel_runs_natively_afterwards(void **state)
 {
-	unsigned n = welcomed(0);
-	struct rewritten rewritten = in_forms(ALL);
-	CUfunction kernel = kernel_of(20000, &rewritten);
+	struct launcher l;
 
 	(void)state;
-	first_launch_patience = FOR_EVER;
-	assert_true(first_is_in_form(n, kernel));
+	launcher_begin(&l, 20000);
+	assert_true(first_is_in_form(l.n, l.kernel));
 	land(0);
-	assert_true(eventually(is_known(kernel)));
+	assert_true(eventually(is_known(l.kernel)));
 	for (int i = 0; i < 20; i++) {
-		assert_false(first_is_in_form(n, kernel));
+		assert_false(first_is_in_form(l.n, l.kernel));
 		land(0);
 	}
-	assert_int_equal(tuned_for(kernel)->tuner.state, AUTOTUNE_SETTLED);
-	gone(n);
+	assert_int_equal(tuned_for(l.kernel)->tuner.state, AUTOTUNE_SETTLED);
+	gone(l.n);
 }
 
 /* Evictions make a sample longer: it says nothing about the kernel. */
 static void an_evicted_launch_tells_nothing(void **state)
 {
-	unsigned n = welcomed(0);
-	struct rewritten rewritten = in_forms(ALL);
-	CUfunction kernel = kernel_of(20000, &rewritten);
+	struct launcher l;
 
 	(void)state;
-	first_launch_patience = FOR_EVER;
-	assert_true(first_is_in_form(n, kernel));
+	launcher_begin(&l, 20000);
+	assert_true(first_is_in_form(l.n, l.kernel));
 	land(3);
 	assert_true(eventually(!sampler_of(client)->armed));
-	assert_false(is_known(kernel));
-	assert_true(first_is_in_form(n, kernel));
+	assert_false(is_known(l.kernel));
+	assert_true(first_is_in_form(l.n, l.kernel));
 	land(0);
-	assert_true(eventually(is_known(kernel)));
-	gone(n);
+	assert_true(eventually(is_known(l.kernel)));
+	gone(l.n);
 }
 
 static void with_nobody_above_it_runs_as_it_is(void **state)
 {
-	unsigned n = welcomed(0);
-	struct rewritten rewritten = in_forms(ALL);
-	CUfunction kernel = kernel_of(2000000, &rewritten);
+	struct launcher l;
 
 	(void)state;
+	launcher_begin(&l, 2000000);
 	agent.control->above = 0;
-	first_launch_patience = FOR_EVER;
-	assert_false(first_is_in_form(n, kernel));
-	gone(n);
+	assert_false(first_is_in_form(l.n, l.kernel));
+	gone(l.n);
 }
 
 static void a_kernel_without_forms_does_not_wait(void **state)

@@ -2,7 +2,7 @@
  * against the limit before the driver takes it. On the null driver. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
-#include "fake-agent.h"
+#include "limited.h"
 #include "null-driver.h"
 
 #include "weir/base.h"
@@ -22,69 +22,9 @@
 
 #include <cmocka.h>
 
-#define MIB       (1ull << 20)
-#define SLOT      3u
 #define HEAD      ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define SIX_MIB   HEAD ".visible .global .align 8 .b8 big[6291456];\n"
 #define THREE_MIB HEAD ".visible .global .align 8 .b8 big[3145728];\n"
-
-static struct fake_agent agent;
-static struct weir_limit_page *limit;
-static struct weir_account_page *account;
-static int fds[2];
-
-static uint64_t reserved(void)
-{
-	return account->slots[SLOT].reserved;
-}
-
-static void *page_new(int *fd)
-{
-	*fd = memfd_create("page", MFD_CLOEXEC);
-	assert_true(*fd >= 0 && ftruncate(*fd, WEIR_PAGE_SIZE) == 0);
-	void *page = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	assert_true(page != MAP_FAILED);
-	return page;
-}
-
-static void *answer(void *unused)
-{
-	struct pollfd wait = {.fd = agent.listener, .events = POLLIN};
-	struct weir_account message = {.slot = SLOT};
-	union weir_message question;
-	int received[WEIR_FDS_MAX];
-	size_t n;
-
-	(void)unused;
-	assert_int_equal(poll(&wait, 1, EVENTUALLY_MS), 1);
-	int fd = accept4(agent.listener, NULL, NULL, SOCK_CLOEXEC);
-	wait.fd = fd;
-	assert_int_equal(poll(&wait, 1, EVENTUALLY_MS), 1);
-	assert_int_equal(weir_message_receive(fd, &question, received, &n), 0);
-	assert_int_equal(question.header.type, WEIR_MEMORY);
-	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
-	assert_int_equal(weir_message_send(fd, &message, sizeof(message), fds, 2), 0);
-	close(fd);
-	return NULL;
-}
-
-static int begin(void **state)
-{
-	pthread_t helper;
-	CUdeviceptr address;
-
-	(void)state;
-	fake_agent_init(&agent);
-	limit = page_new(&fds[0]);
-	account = page_new(&fds[1]);
-	limit->limit = 8 * MIB;
-	assert_int_equal(pthread_create(&helper, NULL, answer, NULL), 0);
-	assert_int_equal(cuMemAlloc_v2(&address, MIB), CUDA_SUCCESS);
-	assert_int_equal(cuMemFree_v2(address), CUDA_SUCCESS);
-	pthread_join(helper, NULL);
-	assert_true(reserved() == 0);
-	return 0;
-}
 
 /* Makes @ours what the hook calls. Returns what it called. */
 static void *replace(enum hook_id id, void *ours)
@@ -146,9 +86,9 @@ static void variables_of_files_count(void **state)
 	assert_int_equal(cuModuleLoad(&module, path), CUDA_SUCCESS);
 	assert_true(reserved() == 6 * MIB);
 	assert_int_equal(cuModuleUnload(module), CUDA_SUCCESS);
-	limit->limit = 2 * MIB;
+	limited.limit->limit = 2 * MIB;
 	assert_int_equal(cuModuleLoad(&module, path), CUDA_ERROR_OUT_OF_MEMORY);
-	limit->limit = 8 * MIB;
+	limited.limit->limit = 8 * MIB;
 	assert_int_equal(cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0),
 			 CUDA_SUCCESS);
 	assert_int_equal(cuLibraryUnload(library), CUDA_SUCCESS);
@@ -312,7 +252,7 @@ static void graphs_that_allocate_count(void **state)
 	(void)state;
 	for (size_t i = 0; i < countof(ours); i++)
 		ours[i].function = replace(ours[i].id, ours[i].function);
-	limit->limit = 96 * MIB;
+	limited.limit->limit = 96 * MIB;
 	assert_int_equal(cuGraphInstantiateWithFlags(&first, (CUgraph)1, 0), CUDA_SUCCESS);
 	assert_true(reserved() == 32 * MIB); /* the driver's step */
 	assert_int_equal(cuGraphInstantiateWithFlags(&second, (CUgraph)2, 0), CUDA_SUCCESS);
@@ -337,7 +277,7 @@ static void graphs_that_allocate_count(void **state)
 	assert_int_equal(cuGraphExecDestroy(first), CUDA_SUCCESS);
 	assert_int_equal(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
 	assert_true(reserved() == 0);
-	limit->limit = 8 * MIB;
+	limited.limit->limit = 8 * MIB;
 	for (size_t i = 0; i < countof(ours); i++)
 		replace(ours[i].id, ours[i].function);
 }
@@ -381,5 +321,5 @@ int main(void)
 	};
 
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
-	return cmocka_run_group_tests(tests, begin, NULL);
+	return cmocka_run_group_tests(tests, limited_begin, NULL);
 }

@@ -2,7 +2,7 @@
  * meanwhile. On the null driver. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
-#include "fake-agent.h"
+#include "limited.h"
 #include "null-driver.h"
 
 #include "weir/base.h"
@@ -20,68 +20,13 @@
 
 #include <cmocka.h>
 
-#define MIB  (1ull << 20)
-#define SLOT 3u
 #define LONG 3600000u /* ms */
 
-static struct fake_agent agent;
 static struct null_driver *driver;
-static struct weir_limit_page *limit;
-static struct weir_account_page *account;
-static int fds[2];
-
-static void *page_new(int *fd)
-{
-	*fd = memfd_create("page", MFD_CLOEXEC);
-	assert_true(*fd >= 0 && ftruncate(*fd, WEIR_PAGE_SIZE) == 0);
-	void *page = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	assert_true(page != MAP_FAILED);
-	return page;
-}
-
-/* The next connection, and its first message. */
-static int heard(union weir_message *message)
-{
-	struct pollfd wait = {.fd = agent.listener, .events = POLLIN};
-	int received[WEIR_FDS_MAX];
-	size_t n;
-
-	assert_int_equal(poll(&wait, 1, EVENTUALLY_MS), 1);
-	int fd = accept4(agent.listener, NULL, NULL, SOCK_CLOEXEC);
-	wait.fd = fd;
-	assert_int_equal(poll(&wait, 1, EVENTUALLY_MS), 1);
-	assert_int_equal(weir_message_receive(fd, message, received, &n), 0);
-	return fd;
-}
-
-static void *answer(void *unused)
-{
-	struct weir_account message = {.slot = SLOT};
-	union weir_message question;
-	int fd = heard(&question);
-
-	(void)unused;
-	assert_int_equal(question.header.type, WEIR_MEMORY);
-	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
-	assert_int_equal(weir_message_send(fd, &message, sizeof(message), fds, 2), 0);
-	close(fd);
-	return NULL;
-}
 
 static int begin(void **state)
 {
-	CUdeviceptr address;
-	pthread_t helper;
-
-	(void)state;
-	fake_agent_init(&agent);
-	limit = page_new(&fds[0]);
-	account = page_new(&fds[1]);
-	limit->limit = 8 * MIB;
-	assert_int_equal(pthread_create(&helper, NULL, answer, NULL), 0);
-	assert_int_equal(cuMemAlloc_v2(&address, MIB), CUDA_SUCCESS);
-	assert_int_equal(cuMemFree_v2(address), CUDA_SUCCESS);
-	pthread_join(helper, NULL);
+	limited_begin(state);
 	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOLOAD | RTLD_LAZY), "null_driver");
 	assert_non_null(driver);
 	return 0;
@@ -107,9 +52,9 @@ static void waiter_start(struct waiter *waiter, uint32_t ms)
 {
 	union weir_message message;
 
-	limit->wait_ms = ms;
+	limited.limit->wait_ms = ms;
 	assert_int_equal(pthread_create(&waiter->thread, NULL, allocate, waiter), 0);
-	waiter->fd = heard(&message);
+	waiter->fd = limited_hear(&message);
 	assert_int_equal(message.header.type, WEIR_MEMORY_WAITS);
 	assert_true(message.memory_waits.bytes == 4 * MIB);
 }
@@ -130,26 +75,26 @@ static CUresult waiter_end(struct waiter *waiter)
 
 static void it_fails_at_once_by_default(void **state)
 {
-	struct pollfd quiet = {.fd = agent.listener, .events = POLLIN};
+	struct pollfd quiet = {.fd = limited.agent.listener, .events = POLLIN};
 	CUdeviceptr address;
 
 	(void)state;
-	limit->wait_ms = 0;
+	limited.limit->wait_ms = 0;
 	driver->full = 1;
 	assert_int_equal(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(driver->full, 0);
 	assert_int_equal(poll(&quiet, 1, 0), 0);
-	assert_true(account->slots[SLOT].reserved == 0);
+	assert_true(reserved() == 0);
 }
 
 /* Its own limit is nothing that others free. */
 static void it_does_not_wait_at_its_limit(void **state)
 {
-	struct pollfd quiet = {.fd = agent.listener, .events = POLLIN};
+	struct pollfd quiet = {.fd = limited.agent.listener, .events = POLLIN};
 	CUdeviceptr address;
 
 	(void)state;
-	limit->wait_ms = LONG;
+	limited.limit->wait_ms = LONG;
 	assert_int_equal(cuMemAlloc_v2(&address, 10 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(poll(&quiet, 1, 0), 0);
 }
@@ -163,13 +108,13 @@ static void it_waits_until_others_free(void **state)
 	driver->full = INT32_MAX;
 	waiter_start(&waiter, LONG);
 	/* Other threads go on: nothing is locked. */
-	assert_true(account->slots[SLOT].reserved == 4 * MIB);
-	limit->wait_ms = 0;
+	assert_true(reserved() == 4 * MIB);
+	limited.limit->wait_ms = 0;
 	assert_int_equal(cuMemAlloc_v2(&other, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	driver->full = 0;
 	assert_int_equal(waiter_end(&waiter), CUDA_SUCCESS);
 	assert_int_equal(cuMemFree_v2(waiter.address), CUDA_SUCCESS);
-	assert_true(account->slots[SLOT].reserved == 0);
+	assert_true(reserved() == 0);
 }
 
 static void it_waits_no_longer_than_allowed(void **state)
@@ -181,7 +126,7 @@ static void it_waits_no_longer_than_allowed(void **state)
 	waiter_start(&waiter, 1);
 	assert_int_equal(waiter_end(&waiter), CUDA_ERROR_OUT_OF_MEMORY);
 	driver->full = 0;
-	assert_true(account->slots[SLOT].reserved == 0);
+	assert_true(reserved() == 0);
 }
 
 static void it_ends_when_the_agent_goes(void **state)
@@ -196,7 +141,7 @@ static void it_ends_when_the_agent_goes(void **state)
 	waiter.fd = -1;
 	assert_int_equal(waiter_end(&waiter), CUDA_ERROR_OUT_OF_MEMORY);
 	/* Without one it does not begin. */
-	fake_agent_stop(&agent);
+	fake_agent_stop(&limited.agent);
 	assert_int_equal(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	driver->full = 0;
 }

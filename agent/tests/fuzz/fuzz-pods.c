@@ -1,5 +1,6 @@
 /* Any answer of an API server, as a list and as an event. */
 #include "kubernetes/podlist.h"
+#include "tests/pod-names.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,23 +17,16 @@ static void check(const struct pod *pod)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct pod_names names = {.priority = "weir.dev/priority",
-					       .latency_slo = "weir.dev/latency-slo",
-					       .compute = "weir.dev/compute-limit",
-					       .memory_full = "weir.dev/memory-full",
-					       .memory = "weir.dev/memory",
-					       .weight = "weir.dev/weight",
-					       .share = "weir.dev/gpu-share"};
 	const char *text = (const char *)data;
 	struct podlist_event event;
 	struct podlist list;
 
-	if (podlist_parse(&list, text, size, &names, 16) == 0) {
+	if (podlist_parse(&list, text, size, &pod_names, 16) == 0) {
 		for (size_t i = 0; i < list.n; i++)
 			check(list.pods[i]);
 		podlist_deinit(&list);
 	}
-	if (podlist_parse_event(&event, text, size, &names) == 0) {
+	if (podlist_parse_event(&event, text, size, &pod_names) == 0) {
 		if (event.pod)
 			check(event.pod);
 		podlist_event_deinit(&event);

@@ -235,32 +235,30 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	return stream_submit(s, &work, NULL);
 }
 
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev)
+static CUresult give_pool(CUmemoryPool *out, CUdevice dev,
+			  CUresult (*find)(struct pool **, struct device *))
 {
-	API_ENTER();
 	struct device *d;
 	struct pool *p;
 
 	RETURN_IF(device_get(&d, dev));
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	RETURN_IF(default_pool(&p, d));
+	RETURN_IF(find(&p, d));
 	*out = p->handle;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev)
+{
+	API_ENTER();
+	return give_pool(out, dev, default_pool);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
 {
 	API_ENTER();
-	struct device *d;
-	struct pool *p;
-
-	RETURN_IF(device_get(&d, dev));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	RETURN_IF(current_pool(&p, d));
-	*out = p->handle;
-	return CUDA_SUCCESS;
+	return give_pool(out, dev, current_pool);
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
