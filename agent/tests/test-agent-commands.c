@@ -373,23 +373,33 @@ static void test_problems_of_a_pod(void **state)
 	ask("{\"command\": \"explain\", \"pod\": \"web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "no process of it has called CUDA"));
 	struct fake fake = fake_join(0);
+	fake.status->blocks_saved = 3;
+	fake.status->bytes_saved = 6 << 20;
+	fake.status->blocks_drained = 5;
 	rig_fetch("/metrics", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "weir_pod_problems{namespace=\"default\",pod=\"web\","
 				       "subject=\"weir.dev/priority\",problem=\"refused\"} 1\n"));
 	assert_non_null(strstr(answer, "subject=\"weir.dev/prio\",problem=\"invalid\"} 1\n"));
 	assert_non_null(strstr(answer, "weir_pods_refused_total 0\n"));
+	expect_metric(answer, "weir_blocks_saved_total{", "3");
+	expect_metric(answer, "weir_blocks_drained_total{", "5");
+	expect_metric(answer, "weir_saved_bytes_total{", "6291456");
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	cJSON *json = cJSON_Parse(answer);
 	const cJSON *pods = cJSON_GetObjectItem(json, "pods");
 	const cJSON *client = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "clients"), 0);
 	assert_int_equal(cJSON_GetArraySize(pods), 1);
 	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(client, "problems")), 2);
+	assert_int_equal(cJSON_GetObjectItem(client, "blocksSaved")->valueint, 3);
+	assert_int_equal(cJSON_GetObjectItem(client, "blocksDrained")->valueint, 5);
+	assert_int_equal(cJSON_GetObjectItem(client, "bytesSaved")->valueint, 6 << 20);
 	cJSON_Delete(json);
 	ask("{\"command\": \"explain\", \"pod\": \"default/web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "asks for 30 of the 100 weir.dev/gpu-share of one GPU\\n"));
 	assert_non_null(strstr(answer, "\\nweir.dev/priority 'high' refused: the pod has level "
 				       "low (QoS class BestEffort)"));
 	assert_non_null(strstr(answer, "\\nweir.dev/prio is no annotation of Weir"));
+	assert_non_null(strstr(answer, "evicted inside blocks: 3 saved (6.0 MiB), 5 finished"));
 	assert_non_null(strstr(answer, "container main: level low, by "));
 	ask("{\"command\": \"explain\", \"pod\": \"other/web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"error\":\"no such pod on this node, and the API"));

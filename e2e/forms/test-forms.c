@@ -313,7 +313,7 @@ static void some_blocks_are_finished_and_some_saved(void **state)
 	(void)state;
 	if (!run_init(&run, &mixed, 1))
 		fail_msg("%s", run.message);
-	for (unsigned k = 0; k < 100 && !(run.saves && run.drains); k++)
+	for (unsigned k = 0; k < 5000 && !(run.saves && run.drains); k++)
 		if (!run_form(&run, WEIR_RESUMABLE))
 			fail_msg("%s", run.message);
 	assert_true(run.saves > 0);

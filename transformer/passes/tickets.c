@@ -457,7 +457,7 @@ static void write_leave(struct frame *fr)
 	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
 	if (fr->rewrite->safe) {
-		drain_count(&at, fr->rewrite, words);
+		drain_leave(&at, fr->rewrite, words);
 		write_fence(&at); /* another thread of the block may have closed the launch */
 	} else {                  /* only a last worker writes it, and the count orders that */
 		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);

@@ -84,12 +84,24 @@ static void write_limit(struct cursor *at, struct rewrite *rewrite, struct opera
 }
 static_assert(offsetof(struct weir_words, closed_at) == 32, "in the templates");
 
-void drain_count(struct cursor *at, struct rewrite *rewrite, struct operand words)
+/* Here, where nothing of the kernel lives any more, and not where the block is saved: ptxas gives
+ * some kernels more registers otherwise. */
+void drain_leave(struct cursor *at, struct rewrite *rewrite, struct operand words)
 {
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %state; ld.volatile.shared.u32 %state, [%0];"
 		  "  setp.eq.u32 %p, %state, %2; @%p red.global.add.u32 [%1+44], 1; }",
 		  watch_of(rewrite), words, op_int(WATCH_DRAIN));
+	edit_code(at,
+		  "{ .reg .pred %saved, %ran; .reg .b32 %run, %begun, %kind, %w;"
+		  "  .reg .b64 %base, %w64; setp.ne.u32 %saved, %0, 1; mov.u32 %w, %ctaid.x;"
+		  "  cvt.u64.u32 %w64, %w; mad.lo.u64 %base, %w64, %2, %3;"
+		  "  ld.shared.v2.u32 {%begun, %kind}, [%1+16]; setp.ne.u32 %ran, %begun, 0;"
+		  "  mov.u32 %run, %clock; sub.u32 %run, %run, %begun; or.b32 %run, %run, 1;"
+		  "  selp.b32 %run, %run, 0, %ran;"
+		  "  @%saved st.global.v2.u32 [%base+16], {%run, %kind}; }",
+		  op_reg(rewrite->safe->exit_count), watch_of(rewrite),
+		  hidden64(at, rewrite, HIDDEN(save_stride)), hidden64(at, rewrite, HIDDEN(saves)));
 }
 static_assert(offsetof(struct weir_words, drained) == 44, "in the template");
 
@@ -126,17 +138,6 @@ void drain_choose(struct cursor *at, struct rewrite *rewrite, struct operand her
 		"{ .reg .b32 %state; selp.b32 %state, %2, %3, %0; red.shared.max.u32 [%1], %state;"
 		"  @%0 bra %4; }",
 		save, watch_of(rewrite), op_int(WATCH_SAVE), op_int(WATCH_DRAIN), op_block(leave));
-}
-
-void drain_save_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
-		     struct operand first)
-{
-	edit_code(at,
-		  "{ .reg .pred %ran; .reg .b32 %run, %begun, %kind;"
-		  "  ld.shared.v2.u32 {%begun, %kind}, [%0+16]; setp.ne.u32 %ran, %begun, 0;"
-		  "  mov.u32 %run, %clock; sub.u32 %run, %run, %begun; or.b32 %run, %run, 1;"
-		  "  selp.b32 %run, %run, 0, %ran; @%2 st.global.v2.u32 [%1+16], {%run, %kind}; }",
-		  watch_of(rewrite), base, first);
 }
 
 void drain_restore_time(struct cursor *at, struct rewrite *rewrite, struct operand base,

@@ -34,18 +34,15 @@ void drain_begin(struct cursor *at, struct rewrite *rewrite, struct operand size
 void drain_choose(struct cursor *at, struct rewrite *rewrite, struct operand here,
 		  struct block *leave);
 
-/* For the first thread of a worker that leaves. */
-void drain_count(struct cursor *at, struct rewrite *rewrite, struct operand words);
-
+/* For the first thread of a worker that leaves: counts a drained block, or adds to the save how
+ * long the ticket has run. */
+void drain_leave(struct cursor *at, struct rewrite *rewrite, struct operand words);
+/* For a worker that resumes: takes that from the save at @base, by the thread with the predicate
+ * @first. */
+void drain_restore_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
+			struct operand first);
 /* For the last worker, which knows how many blocks were @saved, and that tells the host. @launch:
  * the first half of its report. */
 void drain_count_saved(struct cursor *at, struct operand words, struct operand saved);
 void drain_report(struct cursor *at, struct operand words, struct operand report,
 		  struct operand launch);
-
-/* How long the ticket has run goes to the save at @base, from the thread with the predicate @first;
- * or comes from there. */
-void drain_save_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
-		     struct operand first);
-void drain_restore_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
-			struct operand first);

@@ -132,11 +132,11 @@ static void write_final(struct saver *s)
 	edit_code(&at, "barrier.sync %0;", op_int(s->rewrite->barrier));
 	slot = save_slot(&at, s);
 	save_copy_memory(&at, true, s, &slot);
-	edit_code(&at, "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;",
+	edit_code(&at,
+		  "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;"
+		  "@%1 st.global.u32 [%4], %5; bra %6;",
 		  op_int(s->rewrite->barrier), op_reg(leader), op_reg(slot.thread),
-		  op_reg(s->safe->exit_count));
-	drain_save_time(&at, s->rewrite, op_reg(slot.base), op_reg(leader));
-	edit_code(&at, "@%0 st.global.u32 [%1], %2; bra %3;", op_reg(leader), op_reg(slot.base),
+		  op_reg(s->safe->exit_count), op_reg(slot.base),
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->leave_rest));
 }
 
