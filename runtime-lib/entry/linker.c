@@ -6,8 +6,8 @@
 struct linker {
 	struct linker *next;
 	CUlinkState handle;
-	unsigned inputs; /* with PTX */
-	struct image *image;
+	unsigned inputs;     /* with PTX */
+	struct image *image; /* all of them; NULL: none, or they cannot be one text */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held over a driver call */
@@ -34,6 +34,17 @@ static void created(CUlinkState handle)
 	linkers = linker;
 }
 
+static void add(struct linker *linker, struct image *image)
+{
+	struct image *former = linker->image;
+
+	if (linker->inputs++ == 0)
+		linker->image = image_ref(image);
+	else
+		linker->image = former ? image_join(former, image) : NULL;
+	image_unref(former);
+}
+
 /* Takes over @image, which may be NULL. */
 static void added(CUlinkState handle, struct image *image)
 {
@@ -41,8 +52,8 @@ static void added(CUlinkState handle, struct image *image)
 		return;
 	locked(&lock);
 	struct linker *linker = *find(handle);
-	if (linker && linker->inputs++ == 0)
-		linker->image = take(image);
+	if (linker)
+		add(linker, image);
 	image_unref(image);
 }
 
@@ -59,7 +70,7 @@ static void completed(CUlinkState handle, const void *code, size_t size)
 	}
 	pthread_mutex_unlock(&lock);
 	if (inputs)
-		code_linked(code, size, inputs == 1 ? image : NULL);
+		code_linked(code, size, image);
 	image_unref(image);
 }
 

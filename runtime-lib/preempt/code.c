@@ -33,7 +33,7 @@ static struct {
 	_Atomic int any_linked;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char several[] = "it was linked of several inputs with PTX";
+static const char several[] = "it was linked of several inputs with PTX that is not plain text";
 
 static struct code **bucket_of(const void *handle)
 {

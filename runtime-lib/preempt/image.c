@@ -219,6 +219,20 @@ static struct image *keep_text(const char *data, size_t size)
 	return image;
 }
 
+struct image *image_join(const struct image *first, const struct image *second)
+{
+	struct image *image = NULL;
+
+	if (is_text(*first->bytes) && is_text(*second->bytes))
+		image = image_new(first->size + 1 + second->size);
+	if (!image)
+		return NULL;
+	memcpy(image->bytes, first->bytes, first->size);
+	image->bytes[first->size] = '\n';
+	memcpy(image->bytes + first->size + 1, second->bytes, second->size);
+	return image;
+}
+
 /* What is in a compiler's wrapper, which holds addresses, so it is never from a file. */
 static const void *unwrap(const void *data, size_t size)
 {

@@ -35,6 +35,9 @@ void *image_read(const char *path, size_t *size);
  * PTX. An image of PTX alone, for image_unref(); NULL: there is none. */
 struct image *image_for(struct image *image, unsigned sm);
 
+/* Both texts in one, as the linker of the driver takes them. NULL: one is no text, or no room. */
+struct image *image_join(const struct image *first, const struct image *second);
+
 /* NULL is fine. */
 struct image *image_ref(struct image *image);
 void image_unref(struct image *image);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -85,11 +86,31 @@ static void ptx_is_of_what_runs(void **state)
 	assert_true(fits(fatbin_of(100, FATBIN_EXACT, 80, 0), 103));
 }
 
+static void texts_become_one(void **state)
+{
+	struct fatbin fatbin = fatbin_of(90, 0, 90, 0);
+	struct image *container = image_keep(&fatbin, sizeof(fatbin));
+	struct image *first = image_keep(".version 8.0", 0), *second = image_keep("// more", 0);
+	struct image *joined = image_join(first, second);
+
+	(void)state;
+	assert_int_equal(joined->size, strlen(".version 8.0\n// more"));
+	assert_memory_equal(joined->bytes, ".version 8.0\n// more", joined->size);
+	assert_null(image_join(first, container));
+	assert_null(image_join(container, second));
+	image_unref(joined);
+	image_unref(first);
+	image_unref(second);
+	image_unref(container);
+	assert_int_equal(image_total(), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_ptx_is_kept),
 		cmocka_unit_test(ptx_is_of_what_runs),
+		cmocka_unit_test(texts_become_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

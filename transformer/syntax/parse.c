@@ -169,6 +169,14 @@ static void note_word(struct parser *p)
 		p->underscores = n;
 }
 
+/* In a text of several that are linked, each may have its definition of a name, and the first
+ * counts. Names without linkage belong to one text each: two of them are two things. */
+static void check_twice(struct parser *p, const char *name, const char *linkage, const char *other)
+{
+	if (strncmp(linkage, ".weak", 5) != 0 || strncmp(other, ".weak", 5) != 0)
+		parser_fail(p, "'%s' is defined twice", name);
+}
+
 /* The next token is the opening brace. */
 static void skip_body(struct parser *p, struct function *f)
 {
@@ -266,8 +274,22 @@ static void parse_function(struct parser *p, const char *start)
 	*p->module->functions_end = f;
 	p->module->functions_end = &f->next;
 	b = bind_again(p, f->name, BINDING_FUNCTION);
-	if (!b->function || f->has_body)
+	if (b->function && b->function->has_body && f->has_body)
+		check_twice(p, f->name, b->function->linkage, f->linkage);
+	else if (!b->function || f->has_body)
 		b->function = f;
+}
+
+static bool is_definition(const char *linkage)
+{
+	return strcmp(linkage, ".extern") != 0;
+}
+
+/* The tables of the compiler's sin() etc. are the same in each text. */
+static bool is_same_table(const struct variable *a, const struct variable *b)
+{
+	return !strncmp(a->name, "__cudart_", 9) && a->is_initialized && b->is_initialized &&
+	       !strcmp(a->before, b->before) && !strcmp(a->after, b->after);
 }
 
 static void bind_variables(struct parser *p, struct variable *first, const char *linkage)
@@ -277,7 +299,10 @@ static void bind_variables(struct parser *p, struct variable *first, const char 
 
 		v->of_module = true;
 		v->linkage = linkage;
-		if (!b->variable || strcmp(linkage, ".extern") != 0)
+		if (b->variable && is_definition(b->variable->linkage) && is_definition(linkage)) {
+			if (!is_same_table(b->variable, v))
+				check_twice(p, v->name, b->variable->linkage, linkage);
+		} else if (!b->variable || is_definition(linkage))
 			b->variable = v;
 	}
 }
@@ -317,13 +342,21 @@ static void parse_version(struct parser *p)
 	    !token_integer(dot + 1, number.len - (size_t)(dot + 1 - number.start), &minor) ||
 	    major > 99 || minor > 99)
 		parser_fail(p, "a version expected");
+	/* The text may be several that are linked. */
+	if (major < p->module->version_major ||
+	    (major == p->module->version_major && minor < p->module->version_minor))
+		return;
 	p->module->version_major = (unsigned)major;
 	p->module->version_minor = (unsigned)minor;
 }
 
 static void parse_target(struct parser *p)
 {
+	const char *former = p->module->target;
+
 	p->module->target = parser_name(p);
+	if (former && strcmp(former, p->module->target) != 0)
+		parser_fail(p, "several targets: %.40s and %.40s", former, p->module->target);
 	while (parser_accept(p, ','))
 		parser_expect(p, TOKEN_WORD);
 }

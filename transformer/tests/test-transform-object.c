@@ -171,6 +171,73 @@ static const struct {
 	{".global .u32 mine; ld.global.u32 %r0, [mine];", "a global variable of its own, mine"},
 };
 
+#define FIRST                                                                                \
+	".version 8.0 .target sm_90 .address_size 64\n"                                      \
+	".extern .func (.param .b32 r) shade(.param .b32 x); .extern .global .align 4 .u32 " \
+	"counter;\n"                                                                         \
+	".entry k() { .reg .b32 v; { .param .b32 x, r; st.param.b32 [x], 1;\n"               \
+	"call (r), shade, (x); ld.param.b32 v, [r]; } st.global.u32 [counter], v; ret; }\n"
+#define SECOND(head, more)                                                          \
+	head " .address_size 64\n.visible .global .align 4 .u32 counter;\n" more    \
+	     ".visible .func (.param .b32 r) shade(.param .b32 x) { .reg .b32 a;\n" \
+	     "ld.param.b32 a, [x]; st.param.b32 [r], a; ret; }\n"
+#define NEWER                ".version 8.3 .target sm_90"
+#define TABLE(value)         ".global .align 4 .b8 __cudart_t[1] = {" value "};\n"
+#define TWICE(linkage, what) linkage what linkage what
+
+/* The reason for a refusal of the text, or "" if the kernel has its form. */
+static const char *linked(const char *text)
+{
+	static char reason[WEIR_REASON_MAX];
+	struct weir_object_request request = {.image = text,
+					      .len = strlen(text),
+					      .kernel = "k",
+					      .sm = 90,
+					      .forms = 1u << WEIR_SLICED};
+	struct built b = {.data = NULL};
+
+	*reason = '\0';
+	if (weir_object_build(&b.data, &b.size, &request, &b.error)) {
+		snprintf(reason, sizeof(reason), "%s", b.error.message);
+		return reason;
+	}
+	const struct weir_object_form *form = (const void *)at(&b, head_of(&b)->forms);
+	if (form->reason) {
+		snprintf(reason, sizeof(reason), "%s", at(&b, form->reason));
+	} else {
+		const char *ptx = at(&b, head_of(&b)->image);
+
+		assert_non_null(strstr(ptx, ".version 8.3"));
+		assert_non_null(strstr(ptx, ".visible .func"));
+		assert_null(strstr(ptx, ".extern"));
+	}
+	free(b.data);
+	return reason;
+}
+
+/* Texts that are linked call each other's functions. */
+static void linked_texts_are_one(void **state)
+{
+	(void)state;
+	assert_string_equal(linked(FIRST), "calls shade, which is not in this module");
+	assert_string_equal(linked(FIRST SECOND(NEWER, "")), "");
+	assert_string_equal(linked(SECOND(NEWER, "") FIRST), "");
+	assert_string_equal(linked(FIRST SECOND(NEWER, TWICE(".weak ", ".func f() { ret; }"))), "");
+	assert_string_equal(linked(FIRST SECOND(NEWER, TWICE(".weak ", ".global .u32 g;"))), "");
+	assert_string_equal(linked(FIRST SECOND(NEWER, TWICE("", TABLE("1")))), "");
+	assert_string_equal(linked(FIRST SECOND(NEWER, TABLE("1") TABLE("2"))),
+			    "'__cudart_t' is defined twice");
+	assert_string_equal(linked(FIRST SECOND(NEWER, TWICE("", ".func f() { ret; }"))),
+			    "'f' is defined twice");
+	assert_string_equal(linked(FIRST SECOND(NEWER, TWICE("", ".global .u32 g;"))),
+			    "'g' is defined twice");
+	assert_string_equal(
+		linked(FIRST SECOND(NEWER, ".weak .func f() { ret; } .visible .func f() { ret; }")),
+		"'f' is defined twice");
+	assert_string_equal(linked(FIRST SECOND(".version 8.3 .target sm_90a", "")),
+			    "several targets: sm_90 and sm_90a");
+}
+
 static void kernels_that_cannot_be_detached(void **state)
 {
 	(void)state;
@@ -400,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_describe_the_kernel),
 		cmocka_unit_test(persistent_is_built_three_times),
+		cmocka_unit_test(linked_texts_are_one),
 		cmocka_unit_test(kernels_that_cannot_be_detached),
 		cmocka_unit_test(written_tables_are_not_copied),
 		cmocka_unit_test(errors_make_no_object),

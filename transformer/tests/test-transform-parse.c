@@ -23,12 +23,12 @@ static void special_registers_are_renamed(void **state)
 	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(
-		&x, HEAD ".entry k() { .reg .b32 %tid, %laneid; .reg .v4 .b32 %ctaid;\n"
-			 "mov.u32 %tid, 1; mov.u32 %laneid, 2; mov.u32 %tid, %ctaid.x; }");
+		&x, HEAD ".entry k() { .reg .b32 %tid, %smid; .reg .v4 .b32 %ctaid;\n"
+			 "mov.u32 %tid, 1; mov.u32 %smid, 2; mov.u32 %tid, %ctaid.x; }");
 	const struct instruction *i = f->entry->first;
 
 	assert_string_equal(i->operands[0].reg->name, "%weir_tid_0");
-	assert_string_equal(i->next->operands[0].reg->name, "%laneid");
+	assert_string_equal(i->next->operands[0].reg->name, "%smid");
 	assert_string_equal(i->next->next->operands[1].reg->name, "%weir_ctaid_1");
 	fixture_deinit(&x);
 }
