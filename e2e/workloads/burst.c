@@ -74,13 +74,14 @@ static void replay(const struct burst *burst, struct spin *spin, CUstream stream
 	spin->launches += burst->kernels;
 }
 
-static void hint(const struct burst *burst)
+static void hint(const struct burst *burst, CUstream stream)
 {
 	uint64_t until = now_ns() + burst->hint_us * 1000;
 
 	if (!burst->hint_us)
 		return;
-	weir_expect((unsigned)burst->hint_us + HINT_SLACK_US); /* without Weir it is an error */
+	/* Without Weir it is an error. */
+	weir_expect(stream, (unsigned)burst->hint_us + HINT_SLACK_US);
 	while (now_ns() < until)
 		;
 }
@@ -88,7 +89,7 @@ static void hint(const struct burst *burst)
 /* ns */
 static uint64_t request(const struct burst *burst, struct spin *spin, CUstream stream)
 {
-	hint(burst);
+	hint(burst, stream);
 	if (burst->input)
 		CU(cuMemcpyHtoD(burst->input_gpu, burst->input, burst->copy_kib << 10));
 	uint64_t begin = now_ns();

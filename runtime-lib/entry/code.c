@@ -32,6 +32,7 @@ static uint64_t variables(const void *image, size_t size)
 			return CUDA_ERROR_FILE_NOT_FOUND;                                         \
 		if (driver_ready() && !memory_claim_code(&claim, library, variables(from, size))) \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                          \
+		driver_waits();                                                                   \
 		CUresult result = real(name) arguments;                                           \
 		bool done = result == CUDA_SUCCESS && (code);                                     \
 		if (done && from)                                                                 \
@@ -46,6 +47,7 @@ static uint64_t variables(const void *image, size_t size)
                                                                                 \
 		if (driver_ready())                                             \
 			code_unload(code, function_unload);                     \
+		driver_waits();                                                 \
 		CUresult result = real(name)(code);                             \
 		return known ? memory_released(&record, result) : result;       \
 	}

@@ -55,8 +55,8 @@ int main(void)
 	       text(weir_set_priority(background, WEIR_LEVEL_LOW)));
 	for (int i = 0; i < REQUESTS; i++) {
 		launch(work, background);
-		/* A request has come. Its launch follows when it is decoded. */
-		expected = weir_expect(500);
+		/* A request has come. Its launch follows in its stream when it is decoded. */
+		expected = weir_expect(requests, 500);
 		usleep(300);
 		launch(work, requests);
 		check(cuStreamSynchronize(requests), "request");

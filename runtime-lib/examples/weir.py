@@ -6,7 +6,8 @@
     background = torch.cuda.Stream()
     weir.set_priority(background.cuda_stream, weir.LOW)
     ...
-    weir.expect(500)            # a request has come; its first kernel follows within 500 us
+    stream = torch.cuda.current_stream()
+    weir.expect(stream.cuda_stream, 500)    # a request has come; its first kernel follows there within 500 us
     batch = decode(request)
     model(batch)
 
@@ -31,8 +32,9 @@ def available():
     return _call("weir_available") == 1
 
 
-def expect(within_us):
-    return _call("weir_expect", ctypes.c_uint(within_us))
+def expect(stream, within_us):
+    """@stream: the CUstream as a number; 0: the legacy default stream."""
+    return _call("weir_expect", ctypes.c_void_p(stream), ctypes.c_uint(within_us))
 
 
 def set_priority(stream, level):
@@ -47,7 +49,7 @@ def main():
     cuda.cuDeviceGet(ctypes.byref(device), 0)
     if cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) or cuda.cuCtxSetCurrent(context):
         raise SystemExit("no GPU")
-    for what, answer in (("set_priority", set_priority(0, LOW)), ("expect", expect(500))):
+    for what, answer in (("set_priority", set_priority(0, LOW)), ("expect", expect(0, 500))):
         print(f"{what}: {os.strerror(-answer) if answer else 'done'}")
     print(f"available: {available()}")
 

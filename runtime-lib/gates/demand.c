@@ -3,7 +3,6 @@
 #include "client/link.h"
 #include "client/stream-level.h"
 #include "client/worker.h"
-#include "gates/expect.h"
 #include "gates/start.h"
 
 #include <string.h>
@@ -17,8 +16,7 @@
 /* Speculation. */
 #define TRUST_ONE 256u
 #define TRUST_MIN (TRUST_ONE * 3 / 4)
-#define KEPT      8u               /* the mean is of about this many copies */
-#define SLACK     (50 * NS_PER_US) /* ns */
+#define KEPT      8u /* the mean is of about this many copies */
 
 struct demand demand_table[CLIENTS_MAX];
 static bool speculation_off;
@@ -410,24 +408,24 @@ void demand_move(struct client *client, struct level_binding *next)
 static bool begin_speculation(struct client *client, const struct level_binding *binding,
 			      uint64_t now, uint64_t ns)
 {
-	atomic_store(&demand_of(client)->speculation.until, now + ns + SLACK);
+	atomic_store(&demand_of(client)->speculation.until, now + ns + SPECULATION_SLACK);
 	if (!demand_set_speculatively(client, binding))
 		return false;
 	atomic_fetch_add(&status_page(binding)->speculative, 1);
-	expect_begin(client, binding, ns + SLACK);
 	worker_wake();
 	return true;
 }
 
-void demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns)
+bool demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns)
 {
 	struct speculation *speculation = &demand_of(client)->speculation;
 	uint64_t now = client_now();
 
 	if (!binding->level || atomic_load(&demand_of(client)->shown) == DEMAND_SHOWN)
-		return;
+		return false;
 	atomic_store(&speculation->hinted, now);
 	begin_speculation(client, binding, now, ns);
+	return true;
 }
 
 /* A copy to the GPU begins. */
@@ -452,6 +450,7 @@ static void copy_begins(void)
 {
 	struct client *client = driver_ready() ? client_here() : NULL;
 
+	driver_waits();
 	if (client)
 		speculate(client);
 }

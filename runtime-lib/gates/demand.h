@@ -23,6 +23,7 @@ enum demand_shown {
 };
 
 #define SPECULATION_LEAD_MAX (500 * NS_PER_US) /* from copy to launch; longer does not pay */
+#define SPECULATION_SLACK    (50 * NS_PER_US)  /* a launch may come that much later than expected */
 
 struct speculation {
 	_Atomic uint64_t since;  /* ns, of the first copy since there was no demand; 0: none */
@@ -63,8 +64,9 @@ void demand_lower(const struct client *client, unsigned level);
 /* Sets the bits, though nothing is outstanding yet. False: they were set already. */
 bool demand_set_speculatively(struct client *client, const struct level_binding *binding);
 
-/* The program says that a launch comes within @ns: speculative demand until then. */
-void demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns);
+/* The program says that a launch comes within @ns: speculative demand until then. False: the client
+ * has demand already, or nobody is below it. */
+bool demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns);
 
 /* Clears the bits if no launch is outstanding. If the next launch is expected at once, the worker
  * clears them a little later. Any thread, never on the launch path. */

@@ -1,13 +1,17 @@
 /* Hidden switches. Under time-slicing the GPU takes about 0.2 ms to switch from another client's
- * channel group to ours (H200), and it begins when our group has work. So where work is expected,
- * a small piece of work of our own goes ahead of it, in a private stream: the switch is over when
- * the kernel comes.
+ * channel group to ours (H200), and it begins when our group has work. So where the program says
+ * that a launch comes, a small kernel of our own goes ahead of it: the switch is over when the
+ * launch comes.
  *
- * A group without work gives the GPU back at once. So the piece is a kernel of one thread. It reads
- * a word of host memory until the launch has come, for 1 ms at most. It does not run where no
- * lower-level client shares the GPU, under MPS, where nothing is switched, or beside captures.
- * There is one at a time. After one to which no launch came there is none for four times as long.
- * It takes no more from lower levels than ordinary kernels of this client could. */
+ * A group without work gives the GPU back at once. So the kernel's one thread reads a word of host
+ * memory until the launch has come, for 1 ms at most. It stands in the stream into which the launch
+ * will come: the GPU notices new work behind it in its own channel at once, but not in another
+ * channel of the running group. It ends as soon as the launch is queued behind it.
+ *
+ * It does not run in a busy stream, where no lower-level client shares the GPU, where a gate of
+ * ours would be closed, under MPS, where nothing is switched, or beside captures. There is one at a
+ * time. After one to which no launch came there is none for four times as long. It takes no more
+ * from lower levels than ordinary kernels of this client could. */
 #pragma once
 
 #include "client/level-binding.h"
@@ -15,13 +19,11 @@
 
 #define EXPECT_MAX NS_PER_MS /* ns that the GPU is kept */
 
-/* $WEIR_EXPECT. All show demand. */
+/* $WEIR_EXPECT: what weir_expect() does. */
 enum expect_way {
-	EXPECT_DEMAND, /* "demand": and do nothing else */
-	EXPECT_WRITE,  /* "write": a stream's write to memory, which keeps nothing */
-	EXPECT_MEMSET, /* "memset": the same by the compute engine */
-	EXPECT_KERNEL, /* "kernel": the one that waits */
-	EXPECT_OFF,    /* "off": weir_expect() does nothing, not even show demand */
+	EXPECT_KERNEL, /* "kernel": shows demand, and keeps the GPU */
+	EXPECT_DEMAND, /* "demand": shows demand */
+	EXPECT_OFF,    /* "off": nothing */
 };
 
 enum expect_state {
@@ -31,16 +33,9 @@ enum expect_state {
 	EXPECT_REFUSED, /* the driver lacks something */
 };
 
-/* What the kernel and we tell each other; host memory, each on a cache line of its own. */
-struct expect_words {
-	_Atomic uint32_t released; /* number of the newest kernel that need not wait */
-	uint8_t reserved[60];
-	_Atomic uint32_t done; /* number of the newest one that has ended; the GPU writes it */
-};
-
 /* Of the kernel. */
 struct expect_params {
-	CUdeviceptr words;
+	CUdeviceptr released;
 	uint32_t number;
 	uint64_t span; /* ns that it waits at most */
 };
@@ -54,17 +49,17 @@ struct expecting {
 	_Atomic uint64_t until;      /* ns, when it is let go */
 	_Atomic uint64_t not_before; /* ns, when there may be another one */
 	_Atomic uint64_t misses;
-	struct expect_words *words;
-	CUdeviceptr words_gpu;
-	CUstream stream;
-	CUfunction kernel; /* EXPECT_KERNEL */
+	/* Number of the newest kernel that need not wait; host memory that the GPU reads. */
+	_Atomic uint32_t *released;
+	CUdeviceptr released_gpu;
+	CUfunction kernel;
 };
 PER_CLIENT(expecting)
 
 enum expect_way expect_way(void);
 
-/* Any thread, with the client's context current: a launch is expected within @ns. */
-void expect_begin(struct client *client, const struct level_binding *binding, uint64_t ns);
+/* Any thread, with the client's context current: a launch is expected in @stream within @ns. */
+void expect_begin(struct stream *stream, const struct level_binding *binding, uint64_t ns);
 
 extern _Atomic uint32_t expect_holding; /* clients of the process that keep the GPU */
 
@@ -78,7 +73,8 @@ static inline void expect_launched(struct client *client)
 		expect_end(client, true);
 }
 
-/* Before a call that waits for the whole context: it would wait for what keeps the GPU, too. */
+/* Before a call that waits for the client's work, or comes before the launch: it would wait for
+ * what keeps the GPU, too. Hooks that do not know the client call driver_waits(). */
 static inline void expect_synchronizes(struct client *client)
 {
 	if (load_relaxed(&expect_holding))
@@ -88,6 +84,7 @@ static inline void expect_synchronizes(struct client *client)
 /* Columns of the table. */
 void expect_settings(void);
 void expect_init(struct client *client);
+void expect_stream_gone(struct stream *stream);
 void expect_look(struct client *client, struct tick *tick);
 void expect_drive(struct client *client, struct tick *tick);
 void expect_work(struct client *client, struct tick *tick);

@@ -28,15 +28,38 @@ EXPORT int weir_available(void)
 	return here(&binding) != NULL;
 }
 
-EXPORT int weir_expect(unsigned within_us)
+/* Without setting another context up. The default streams are those of the current one. */
+static bool is_of(CUstream handle, const struct client *client)
 {
+	CUcontext context;
+
+	return (uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD ||
+	       (real(cuStreamGetCtx)(handle, &context) == CUDA_SUCCESS &&
+		context == client->context);
+}
+
+/* What is launched in a stream of a lower level may wait. */
+static bool is_lowered(const struct stream *stream, const struct level_binding *binding)
+{
+	return atomic_load(&stream->level) < binding->level;
+}
+
+EXPORT int weir_expect(CUstream handle, unsigned within_us)
+{
+	uint64_t ns = smaller(within_us * NS_PER_US, EXPECT_MAX);
 	const struct level_binding *binding;
 	struct client *client = here(&binding);
 
 	if (!client)
 		return -EAGAIN;
-	if (expect_way() != EXPECT_OFF)
-		demand_expect(client, binding, smaller(within_us * NS_PER_US, EXPECT_MAX));
+	if (!is_of(handle, client))
+		return -EINVAL;
+	struct stream *stream = stream_find(handle, false);
+	if (!stream)
+		return -EAGAIN;
+	if (expect_way() != EXPECT_OFF && !is_lowered(stream, binding) &&
+	    demand_expect(client, binding, ns))
+		expect_begin(stream, binding, ns);
 	return 0;
 }
 

@@ -10,10 +10,15 @@ struct finish {
 	struct progress progress;
 };
 
-static struct finish finish_begin(CUstream handle, bool per_thread)
+/* @waits: the call does. */
+static struct finish finish_begin(CUstream handle, bool per_thread, bool waits)
 {
 	struct stream *stream = driver_ready() ? stream_known(handle, per_thread) : NULL;
 
+	if (waits && stream)
+		expect_synchronizes(stream->client);
+	else if (waits)
+		driver_waits();
 	return (struct finish){stream, stream ? stream_progress(stream) : (struct progress){0}};
 }
 
@@ -27,17 +32,17 @@ static CUresult finish_end(const struct finish *finish, CUresult result)
 	return result;
 }
 
-#define FINISHES_STREAM(name, per_thread)                                \
-	EXPORT CUresult name(CUstream stream)                            \
-	{                                                                \
-		struct finish finish = finish_begin(stream, per_thread); \
-                                                                         \
-		return finish_end(&finish, real(name)(stream));          \
+#define FINISHES_STREAM(name, per_thread, waits)                                \
+	EXPORT CUresult name(CUstream stream)                                   \
+	{                                                                       \
+		struct finish finish = finish_begin(stream, per_thread, waits); \
+                                                                                \
+		return finish_end(&finish, real(name)(stream));                 \
 	}
-FINISHES_STREAM(cuStreamSynchronize, false)
-FINISHES_STREAM(cuStreamSynchronize_ptsz, true)
-FINISHES_STREAM(cuStreamQuery, false)
-FINISHES_STREAM(cuStreamQuery_ptsz, true)
+FINISHES_STREAM(cuStreamSynchronize, false, true)
+FINISHES_STREAM(cuStreamSynchronize_ptsz, true, true)
+FINISHES_STREAM(cuStreamQuery, false, false)
+FINISHES_STREAM(cuStreamQuery_ptsz, true, false)
 
 /* Of a whole context. The worker sees to streams beyond the first few. */
 struct finish_all {
@@ -103,6 +108,7 @@ static CUresult finish_some(CUresult result)
 	EXPORT CUresult name parameters                   \
 	{                                                 \
 		driver_ready();                           \
+		driver_waits();                           \
 		return finish_some(real(name) arguments); \
 	}
 FINISHES_SOME(cuEventSynchronize, (CUevent event), (event))

@@ -47,6 +47,7 @@ CUresult memory_released(const struct record *record, CUresult result);
 		bool known = table_take(kind, (uintptr_t)(key), &record);  \
                                                                            \
 		driver_ready();                                            \
+		driver_waits();                                            \
 		CUresult result = real(function) arguments;                \
 		if (known)                                                 \
 			memory_released(&record, result);                  \

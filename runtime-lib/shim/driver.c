@@ -73,6 +73,8 @@ unsigned driver_capability(CUdevice device)
 	return (unsigned)(10 * major + minor);
 }
 
+_Atomic(driver_wait_function *) driver_before_wait;
+
 CUcontext driver_context(void)
 {
 	CUcontext context = NULL;

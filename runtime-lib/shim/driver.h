@@ -45,6 +45,20 @@ static inline void driver_swap_capture_mode(CUstreamCaptureMode *mode)
 		CU_STREAM_CAPTURE_MODE_RELAXED;                       \
 	driver_swap_capture_mode(&mode_)
 
+typedef void driver_wait_function(void);
+
+/* Set by what keeps the GPU for a launch (gates/expect.c): lets it go. */
+extern _Atomic(driver_wait_function *) driver_before_wait;
+
+/* Before a call of the driver that may wait for work of the current context. */
+static inline void driver_waits(void)
+{
+	driver_wait_function *function = load_relaxed(&driver_before_wait);
+
+	if (function)
+		function();
+}
+
 /* 0: not known, also of an attribute that this driver does not know. */
 int driver_attribute(CUdevice device, CUdevice_attribute attribute);
 /* 90: compute capability 9.0. */

@@ -291,6 +291,12 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMem
 	return CUDA_SUCCESS;
 }
 
+static void see(void)
+{
+	if (null_driver.watched)
+		null_driver.seen = *null_driver.watched;
+}
+
 /* @priority: 1: none. */
 static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3],
 		       CUstream stream, void **extra, unsigned attributes, int priority)
@@ -316,6 +322,7 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 			memcpy(op->parameters, at[1], op->size);
 	}
 	last_launched = (uintptr_t)f;
+	see();
 	null_driver.launches++;
 	return CUDA_SUCCESS;
 }
@@ -607,6 +614,14 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
 CUresult cuCtxSynchronize(void)
 {
 	null_driver.synchronised++;
+	see();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+	(void)stream;
+	see();
 	return CUDA_SUCCESS;
 }
 

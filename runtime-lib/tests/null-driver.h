@@ -58,6 +58,8 @@ struct null_driver {
 	_Atomic int priorities_fail;             /* what a launch with a priority answers */
 	_Atomic int parameters;                  /* of every function, 8 bytes each */
 	_Atomic int globals;                     /* bytes of every variable, 0: there are none */
-	_Atomic int broken;                      /* what is answered of all streams and events: an
-						    error of a kernel; 0: there was none */
+	_Atomic uint32_t *_Atomic watched;       /* a word of libweir's; NULL: none */
+	_Atomic uint32_t seen; /* what it was at the last launch or synchronisation */
+	_Atomic int broken;    /* what is answered of all streams and events: an
+				  error of a kernel; 0: there was none */
 };

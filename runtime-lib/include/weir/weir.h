@@ -28,7 +28,7 @@ enum {
 
 #ifdef WEIR_LIBRARY /* libweir.so itself */
 int weir_available(void);
-int weir_expect(unsigned within_us);
+int weir_expect(struct CUstream_st *stream, unsigned within_us);
 int weir_set_priority(struct CUstream_st *stream, int level);
 #else
 #include <dlfcn.h>
@@ -58,18 +58,27 @@ static inline int weir_available(void)
 	return function ? ((int (*)(void))function)() : 0;
 }
 
-/* The current context will launch something within @within_us microseconds (more than
- * WEIR_EXPECT_MAX_US count as that), and it pays to make room for it now: lower-level clients
- * leave, and the GPU may switch to this context. Best 300 to 500 us before the launch. A hint that
- * comes true too late, or never, only costs lower-level clients that time.
+/* Something will be launched in @stream, of the current context, within @within_us microseconds
+ * (more than WEIR_EXPECT_MAX_US count as that), and it pays to make room for it now: lower-level
+ * clients leave, and the GPU switches to this context. Best 300 to 500 us before the launch. A hint
+ * that comes true too late, or never, only costs lower-level clients that time.
  *
- * -ENOSYS: no Weir. -EAGAIN: the context is not governed yet. */
-static inline int weir_expect(unsigned within_us)
+ * The next thing put into the stream should be that launch. If the stream is idle, libweir puts a
+ * small kernel into it, which waits for the launch: until then cuStreamQuery() answers that the
+ * stream is busy. Whatever else comes behind that kernel waits for it, until @within_us is over.
+ * Copies and synchronising calls that libweir watches end it at once. No other thread may use the
+ * stream during the call. NULL is the legacy default stream, CU_STREAM_PER_THREAD the calling
+ * thread's. A stream that was given a lower level (weir_set_priority()) gains nothing.
+ *
+ * -ENOSYS: no Weir. -EAGAIN: the context is not governed yet. -EINVAL: the stream is of another
+ * context. */
+static inline int weir_expect(struct CUstream_st *stream, unsigned within_us)
 {
 	static weir_function_ found;
 	weir_function_ function = weir_find_(&found, "weir_expect");
 
-	return function ? ((int (*)(unsigned))function)(within_us) : -ENOSYS;
+	return function ? ((int (*)(struct CUstream_st *, unsigned))function)(stream, within_us)
+			: -ENOSYS;
 }
 
 /* What is launched in the stream from now on, or from some ms later on, acts at @level: it makes
