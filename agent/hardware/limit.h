@@ -8,9 +8,10 @@
  *
  * While it has the GPU alone, the container uses each moment in which it has work and is not
  * stopped. While it shares the GPU with others, the hardware gives it a part only. Then what its
- * clients report is charged (`executed` of the status page), but no less than half of the part that
- * its slices give it, and no more than all of the time: a client that reports nothing is charged
- * for that half. Reports come late and in lumps, so these bounds hold for sums over a second. */
+ * clients report is charged (`executed` of the status page), but no less than the part that its
+ * slices give it, and no more than all of the time. Reports come late and in lumps, and count a
+ * kernel's time at the clock at which it was learned, so these bounds hold for sums over a second.
+ */
 #pragma once
 
 #include <stdbool.h>

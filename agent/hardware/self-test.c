@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "weir/base.h"
@@ -32,13 +33,23 @@ static void first_line(const char *path, char *line, size_t size)
 	line[strcspn(line, "\n")] = '\0';
 }
 
+/* Is there an MPS daemon that the driver would use? Its clients have no channel groups. */
+static bool has_mps(void)
+{
+	const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/control", pipes ? pipes : "/tmp/nvidia-mps");
+
+	return n < (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
 static void find_key(struct self_test *test)
 {
 	char boot[40], driver[112];
 
 	first_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	first_line("/proc/driver/nvidia/version", driver, sizeof(driver));
-	snprintf(test->key, sizeof(test->key), "%s %s", boot, driver);
+	snprintf(test->key, sizeof(test->key), "%s %s%s", boot, driver, has_mps() ? " MPS" : "");
 }
 
 /* The file has the key, and a line with the reason, which is empty if it works. */

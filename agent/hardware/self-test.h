@@ -1,6 +1,7 @@
 /* Whether hardware preemption works on a GPU, as weir-selftest found out: by trying. It takes a
- * second. While the driver and the boot are the same, the result of an earlier agent holds; so an
- * agent that starts again does not disturb the clients. */
+ * second. While the driver and the boot are the same, and an MPS daemon is there or not as before,
+ * the result of an earlier agent holds; so an agent that starts again does not disturb the clients.
+ */
 #pragma once
 
 #include "common/folder.h"

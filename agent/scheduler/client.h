@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "hardware/channels.h"
-#include "hardware/share-control.h"
 #include "policy/account.h"
 #include "policy/charge.h"
 #include "policy/policy.h"
@@ -63,7 +62,6 @@ struct client {
 	struct charge_state charge;
 	struct record_client recorded;
 	struct max_blocking_client blocking;
-	struct share_client share;
 
 	/* compute-limit.c's. */
 	bool over_limit; /* its container's: it must not run */

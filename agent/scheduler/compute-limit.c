@@ -67,8 +67,8 @@ static uint64_t slice_of(const struct client *client)
 	return us ? us : CHANNELS_DEFAULT_SLICE;
 }
 
-/* How much of @ns @tenant ran at least, beside the others that ran. Half of its part: others may
- * have had gaps, or the tenant itself. */
+/* How much of @ns @tenant ran at least, beside the others that ran: the part that its slices give
+ * it. Gaps between its own kernels count, too. */
 static uint64_t at_least(const struct gpu *gpu, const struct tenant *tenant, uint64_t ns)
 {
 	uint64_t own = 0, all = 0;
@@ -80,7 +80,7 @@ static uint64_t at_least(const struct gpu *gpu, const struct tenant *tenant, uin
 		own += mine ? slice_of(client) : 0;
 		all += slice_of(client);
 	}
-	return own == all ? ns : ns * own / all / 2;
+	return own == all ? ns : ns * own / all;
 }
 
 /* Processes of a container that run at the same time use the GPU together. */

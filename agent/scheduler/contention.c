@@ -109,8 +109,7 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 		bool contended = expects_hold(client, queue, now);
 		contention_set_flag(client, WEIR_CONTROL_TELL,
 				    contention_polls_fast(gpu, client->level) ||
-					    compute_limit_listens(client) ||
-					    slice_shares_listens(client));
+					    compute_limit_listens(client));
 		contention_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		contention_set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
 		contention_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);

@@ -22,7 +22,6 @@
 #include <uthash.h>
 
 #include "hardware/channels.h"
-#include "hardware/share-control.h"
 #include "hardware/self-test.h"
 #include "shm/region.h"
 #include "scheduler/max-blocking-time.h"
@@ -47,14 +46,6 @@ struct end_poll {
 	uint64_t run;  /* when that began */
 	uint64_t left; /* ns for which it may still do so in this run */
 	bool on;
-};
-
-/* slice-shares.c's. */
-struct gpu_share {
-	struct share_control control;
-	uint64_t due; /* the next look */
-	bool sleeps;  /* until a client gets work */
-	bool woken;   /* it has got some since the last look */
 };
 
 struct gpu {
@@ -100,7 +91,6 @@ struct gpu {
 	struct scheduler *scheduler; /* NULL: no client has come yet */
 	bool sliced;                 /* clients of `sliced_level` share by slices: none is held */
 	uint8_t sliced_level;
-	struct gpu_share share;
 	bool limited;           /* a client has a compute limit */
 	uint64_t limits_looked; /* when they were charged last */
 	uint64_t looked;        /* when at its clients last */

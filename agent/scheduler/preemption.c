@@ -19,11 +19,6 @@ static bool takes_turns(const struct gpu *gpu, uint8_t level)
 	       !gpu->queues.levels[level].all_concurrent;
 }
 
-static uint64_t weight_of(const struct client *client)
-{
-	return share_weight(&client->share, client->entry.weight);
-}
-
 static bool has_server(const struct client *client)
 {
 	return client->gpu->servers[client->level] && !preemption_works(client);
@@ -48,17 +43,16 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		rank.below |= other->level < level;
 		if (other->level != level)
 			continue;
-		in_server += has_server(other) ? weight_of(other) : 0;
-		if (!preemption_works(other) ||
-		    (other != own && (takes_turns(gpu, level) || other->share.idle)))
+		in_server += has_server(other) ? other->entry.weight : 0;
+		if (!preemption_works(other) || (other != own && takes_turns(gpu, level)))
 			continue;
 		rank.n++;
-		rank.weights += weight_of(other);
-		rank.least = smaller(rank.least, weight_of(other));
+		rank.weights += other->entry.weight;
+		rank.least = smaller(rank.least, other->entry.weight);
 	}
 	if (!own || (in_server && !takes_turns(gpu, level)))
 		add_server(&rank, larger(in_server, 1));
-	rank.weight = own ? weight_of(own) : larger(in_server, 1);
+	rank.weight = own ? own->entry.weight : larger(in_server, 1);
 	return rank;
 }
 

@@ -314,7 +314,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 
 	gpu->looked = now;
 	charge(gpu, passed, now);
-	uint64_t timed = smaller(compute_limit_look(gpu, now), slice_shares_look(gpu, now));
+	uint64_t timed = compute_limit_look(gpu, now);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;
@@ -353,8 +353,7 @@ static void look(struct scheduler *scheduler)
 
 void scheduler_hear(struct scheduler *scheduler, const struct client *client)
 {
-	if (slice_shares_hear(client) || compute_limit_listens(client) ||
-	    contention_polls_fast(client->gpu, client->level))
+	if (compute_limit_listens(client) || contention_polls_fast(client->gpu, client->level))
 		look(scheduler);
 }
 

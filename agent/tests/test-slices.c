@@ -41,16 +41,16 @@ static uint64_t share(uint64_t weight, uint64_t other)
 static void test_shares(void **state)
 {
 	(void)state;
-	assert_int_equal(share(100, 100), 5000);
-	assert_int_equal(share(300, 100), 7500);
-	assert_int_equal(share(100, 300), 2500);
-	/* The smaller one is no shorter than SLICE_MIN, and the ratio holds. */
-	assert_int_equal(share(100, 9900), 1000);
-	assert_int_equal(share(9900, 100), 99000);
+	assert_int_equal(share(100, 100), 10000);
+	assert_int_equal(share(300, 100), 15000);
+	assert_int_equal(share(100, 300), 5000);
+	/* The smaller one is no shorter than SLICE_SHARE_MIN, and the ratio holds. */
+	assert_int_equal(share(100, 9900), 2000);
+	assert_int_equal(share(4900, 100), 98000);
 	/* Beyond that no slice is longer than SLICE_ABOVE. */
-	assert_int_equal(share(1, 100000), 1000);
+	assert_int_equal(share(1, 100000), 2000);
 	assert_int_equal(share(100000, 1), SLICE_ABOVE);
-	assert_int_equal(share(0, 0), 1000);
+	assert_int_equal(share(0, 0), 2000);
 }
 
 int main(void)

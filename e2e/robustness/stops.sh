@@ -18,6 +18,9 @@ is_usable() { [ "$(of_client .hardwarePreemption)" = true ]; }
 hold() { "$B/bin/weirctl" --socket "$work/control.sock" hold "$(of_client .client)" --for "$1"; }
 release() { "$B/bin/weirctl" --socket "$work/control.sock" release "$(of_client .client)"; }
 works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
+kept() { head -qn 1 "$work"/state/*/hardware; }
+with_mps() { kept | grep -q " MPS$"; }
+without_mps() { kept | grep -qv " MPS$"; }
 is_gone() { [ "$(status '[.clients[] | select(.command == "counter")] | length')" = 0 ]; }
 
 begin() { # OPTION...
@@ -65,4 +68,18 @@ check "is held" hold 60s
 check "is stopped" eventually 10 stands
 check "the agent says why" grep -q "has cleared its hold word: it is stopped" "$work/agent.log"
 check "it ends" finish_counter
+
+restart() {
+    kill -TERM "$agent" && { wait "$agent" || true; }
+    start_agent
+}
+
+# Clients of a daemon have no channel groups of their own, so what was found there holds there only.
+mkdir -p "$work/pipes" && touch "$work/pipes/control"
+export CUDA_MPS_PIPE_DIRECTORY=$work/pipes
+check "an agent where there is an MPS daemon" restart
+check "tries again" eventually 30 with_mps
+unset CUDA_MPS_PIPE_DIRECTORY
+check "an agent where there is none" restart
+check "tries again, too" eventually 30 without_mps
 exit $failed

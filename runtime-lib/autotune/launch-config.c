@@ -234,12 +234,24 @@ static bool may_be_resumable(const struct autotuner *tuner, const struct launch_
 	return !whole_grid_fits(tuner) || launch_blocks(tuner) <= config->workers;
 }
 
+/* The first build that can be launched: the others have fewer registers than their code wants. */
+static bool resumable_build(const struct autotuner *tuner, struct launch_config *config,
+			    const struct kernel_facts *facts)
+{
+	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
+		if (config_init(config, facts, WEIR_RESUMABLE, build) &&
+		    may_be_resumable(tuner, config))
+			return true;
+	}
+	return false;
+}
+
 static void add_resumable(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	uint64_t blocks = launch_blocks(tuner), forced = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (!config_init(&config, facts, WEIR_RESUMABLE, 0) || !may_be_resumable(tuner, &config))
+	if (!resumable_build(tuner, &config, facts))
 		return;
 	uint64_t chunk = smaller(TICKET_NS / (block_time(tuner, config.workers) + 1),
 				 blocks / (4ull * config.workers));

@@ -90,6 +90,26 @@ static void the_build_with_most_resident_blocks_comes_first(void **state)
 	gone(n);
 }
 
+/* Its blocks may wait for each other, so all of them must run at a time in the form, too. */
+static void a_grid_that_fits_takes_the_resumable_build_that_fits(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_RESUMABLE);
+	struct variant *builds = rewritten.variants[WEIR_RESUMABLE];
+	const unsigned blocks = AT_ONCE;
+
+	(void)state;
+	somebody_waits(n);
+	builds[1] = builds[0];
+	builds[0] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+	driver->n_ops = 0;
+	assert_true(settles(n, kernel, blocks));
+	ops_of(n, kernel, blocks);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_RESUMABLE));
+	gone(n);
+}
+
 static void a_form_that_the_driver_refuses_is_given_up(void **state)
 {
 	unsigned n = welcomed(0);
@@ -462,6 +482,7 @@ int main(void)
 		cmocka_unit_test(a_hopeless_form_is_launched_once),
 		cmocka_unit_test(all_builds_are_compared),
 		cmocka_unit_test(the_build_with_most_resident_blocks_comes_first),
+		cmocka_unit_test(a_grid_that_fits_takes_the_resumable_build_that_fits),
 		cmocka_unit_test(a_form_that_the_driver_refuses_is_given_up),
 		cmocka_unit_test(native_and_form_are_measured_at_the_same_time),
 		cmocka_unit_test(a_form_is_used_at_once_while_somebody_waits),

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define ALIGN      8u
-#define BUILDS_MAX (WEIR_FORM_COUNT + 2)
+#define BUILDS_MAX (WEIR_FORM_COUNT + 3)
 
 struct building {
 	const struct weir_object_request *request;
@@ -88,14 +88,18 @@ static bool add_build(struct building *b, struct function *kernel, const struct 
 }
 
 /* The first build has no register limit, for which the assembler makes the best code (FORMS.md).
- * Persistent has two more builds with limits, if the kernel's register count is known. */
+ * Persistent has two more builds with limits, if the kernel's register count is known. Resumable
+ * has the narrow one: a grid that natively fits on the GPU as a whole must also fit in this form.
+ */
 static void add_form(struct building *b, struct function *kernel, const struct form *form)
 {
-	unsigned native = form->id == WEIR_PERSISTENT ? b->request->registers : 0;
+	unsigned native = b->request->registers;
+	bool has_narrow = native && (form->id == WEIR_PERSISTENT || form->id == WEIR_RESUMABLE);
+	bool has_wide = native && form->id == WEIR_PERSISTENT;
 	const struct build builds[] = {
 		{form, "", 0},
-		{form, "_narrow", native ? weir_registers_max(native) : 0},
-		{form, "_wide", native ? weir_registers_wide(native) : 0},
+		{form, "_narrow", has_narrow ? weir_registers_max(native) : 0},
+		{form, "_wide", has_wide ? weir_registers_wide(native) : 0},
 	};
 
 	for (size_t k = 0; k < sizeof(builds) / sizeof(builds[0]); k++)

@@ -125,6 +125,31 @@ static void objects_describe_the_kernel(void **state)
 	free(b.data);
 }
 
+/* A resumable kernel has a build of which as many blocks fit as of the original. */
+static void resumable_is_built_twice(void **state)
+{
+	static const char text[] = MODULE " ret; }\n";
+	struct weir_object_request request = {.image = text,
+					      .len = sizeof(text) - 1,
+					      .kernel = "k",
+					      .sm = 90,
+					      .forms = 1u << WEIR_RESUMABLE,
+					      .registers = 10};
+	struct built b = {.data = NULL};
+
+	(void)state;
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
+	assert_int_equal(weir_object_check(b.data, b.size), 0);
+	const struct weir_object_form *forms = (const void *)at(&b, head_of(&b)->forms);
+	assert_int_equal(head_of(&b)->n_forms, 2);
+	for (unsigned k = 0; k < 2; k++) {
+		assert_int_equal(forms[k].form, WEIR_RESUMABLE);
+		assert_int_equal(forms[k].registers, k ? 32 : 0);
+	}
+	assert_string_not_equal(at(&b, forms[0].entry), at(&b, forms[1].entry));
+	free(b.data);
+}
+
 /* With 33 registers, as many blocks fit as with 40. */
 static void persistent_is_built_three_times(void **state)
 {
@@ -466,6 +491,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_describe_the_kernel),
+		cmocka_unit_test(resumable_is_built_twice),
 		cmocka_unit_test(persistent_is_built_three_times),
 		cmocka_unit_test(linked_texts_are_one),
 		cmocka_unit_test(kernels_that_cannot_be_detached),

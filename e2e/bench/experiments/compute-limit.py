@@ -11,6 +11,7 @@ PAPER = ""
 BOUNDS = {
     "off the limit, worst second": at_most(2, " points"),
     "a client beside one of 30 %": at_least(67),
+    "off the limit, beside another": at_most(2, " points"),
     "HIGH beside one of 30 %, against no limit": at_most(1.05),
 }
 BASELINES = ("the same without a limit", "HIGH beside it without a limit")
@@ -71,10 +72,11 @@ class Limits:
         self.bench.report.add(f"{workload} at {percent} %, worst second, as if at the full clock", f"{off:.3f} points")
 
     def beside(self):
-        """What the other one has of its rate alone, beside the limited one."""
+        """The per cent of the GPU's time that the limited one has beside the other, and that the other has."""
         workload = self.workloads[0]
-        progress, begin, end = loops.together([(self.limited, workload), (self.other, workload)], SETTLE + SECONDS + 0.1)
-        return 100 * progress[1].rate(begin + SETTLE, end) / self.rates[workload], progress[0].rate(begin + SETTLE, end)
+        progress, begin, _ = loops.together([(self.limited, workload), (self.other, workload)], SETTLE + SECONDS + 0.1)
+        parts = [loops.used(each, self.steps[workload], begin + SETTLE, SECONDS) for each in progress]
+        return [sum(seconds) / len(seconds) for seconds in parts]
 
     def high(self):
         self.limited.begin(self.workloads[0], HIGH_SECONDS if not self.node.simulated else 0.1)
@@ -104,7 +106,7 @@ def measure(bench, limits):
     if not loops.has_hardware(bench, [limits.limited]):
         return
     limits.measure_alone()
-    part, _ = limits.beside()
+    free, part = limits.beside()
     high = limits.high()
     for percent in LIMITS if not bench.node.simulated else (30,):
         limits.set(percent)
@@ -114,9 +116,11 @@ def measure(bench, limits):
         bench.report.holds(f"what upholds {percent} %", by == "hardware", by)
         if percent != 30:
             continue
-        limited_part, rate = limits.beside()
-        text = f"{part:.1f} % beside one without a limit; that has {rate:.1f} it/s"
-        bench.report.judge("a client beside one of 30 %", limited_part, BOUNDS["a client beside one of 30 %"], text)
+        limited_part, other_part = limits.beside()
+        text = f"without a limit {free:.1f} and {part:.1f} %"
+        bench.report.judge("a client beside one of 30 %", other_part, BOUNDS["a client beside one of 30 %"], text)
+        text = f"{limited_part:.2f} %"
+        bench.report.judge("one of 30 % beside it", abs(limited_part - percent), BOUNDS["off the limit, beside another"], text)
         limited_high = limits.high()
         bound = BOUNDS["HIGH beside one of 30 %, against no limit"]
         text = f"{limited_high['median']:.0f} us; {high['median']:.0f} us"

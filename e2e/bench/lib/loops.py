@@ -61,9 +61,9 @@ class StepTime:
         self.ms, self.piece = ms, piece
 
     def at(self, piece):
-        """ms when a piece takes @piece ms. No clock is so low that it takes SLOWEST times as long: then all were
-        interrupted."""
-        known = self.piece and 0 < piece < SLOWEST * self.piece
+        """ms when a piece takes @piece ms. No clock is above the full one. None is so low that it takes SLOWEST times as
+        long: then all were interrupted."""
+        known = self.piece and self.piece < piece < SLOWEST * self.piece
         return self.ms * piece / self.piece if known else self.ms
 
     def __str__(self):
