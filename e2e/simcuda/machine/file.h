@@ -7,7 +7,19 @@
 
 #define MOVE_WAIT_NS 20000000u /* then: are the owners of earlier kernels alive? */
 
-#define SHARED_MAGIC 0x334d4953u /* "SIM3" */
+#define SHARED_MAGIC 0x344d4953u /* "SIM4" */
+
+#define SHARED_PERIODS 8u /* that are kept, the present one among them */
+
+struct shared_period {
+	uint64_t number, us; /* for which it ran */
+};
+
+/* use.c's. */
+struct shared_use {
+	uint64_t since; /* us; it is counted up to then */
+	struct shared_period periods[SHARED_PERIODS];
+};
 
 /* A channel group of a process, or its membership in another process's group, the leader. Groups
  * are numbered through all processes: process * MACHINE_GROUPS + index. */
@@ -19,6 +31,7 @@ struct shared_group {
 	uint32_t blocks;        /* started, not ended */
 	uint32_t placed;        /* those on a slot */
 	uint32_t faults_before; /* of the leader, when this group joined */
+	struct shared_use use;
 	/* Of a leader: */
 	_Atomic uint32_t faults;  /* hits of all members; at least 1 while it lives */
 	_Atomic uint32_t stopped; /* a futex */
@@ -97,6 +110,8 @@ bool shared_alive(const struct machine *m, uint32_t index);
  * shared_forget(). Only one process may join at a time. */
 bool shared_claim(struct machine *m, uint32_t index);
 uint32_t shared_pid(const struct machine *m, uint32_t index);
+/* It was stopped by a signal. */
+bool shared_frozen(const struct machine *m, uint32_t index);
 /* Waits a bounded time while @group is stopped. */
 void shared_await(struct shared_group *group);
 void shared_start_stop(struct shared_group *group, bool stopped);
@@ -106,6 +121,11 @@ bool shared_dead(const struct machine *m, uint32_t index);
 void shared_forget(struct shared *s, uint32_t index);
 
 uint64_t shared_now(void);
+
+/* use.c; the lock is held. Call before @group stops or goes on. */
+void shared_count_use(struct shared_group *group);
+/* A block of @group has a slot now, or has none any more. */
+void shared_place(struct shared_group *group, bool placed);
 
 /* group.c; the lock is held. */
 struct shared_group *shared_group(struct shared *s, uint32_t number);

@@ -4,6 +4,9 @@
  * drops it with the last descriptor; a child of fork() closes its copy. A classic lock on another
  * byte carries the pid: only such a lock tells the owner's pid in the reader's own namespace.
  *
+ * A process may be stopped by a signal while it has the lock, where a real one would be in the
+ * kernel. Others then take the lock over.
+ *
  * A robust pthread mutex cannot serve: it names its owner by thread id, and several pid namespaces
  * have the same id. This mutex names the entry of the process table and its generation.
  */
@@ -13,6 +16,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,17 +70,34 @@ uint32_t shared_pid(const struct machine *m, uint32_t index)
 	return lock.l_pid > 0 ? (uint32_t)lock.l_pid : 0;
 }
 
+bool shared_frozen(const struct machine *m, uint32_t index)
+{
+	char path[64], state = 0;
+
+	if (index == m->self)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/stat", shared_pid(m, index));
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	bool known = fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+	fclose(file);
+	return known && (state == 'T' || state == 't');
+}
+
 static uint32_t lock_word(const struct machine *m)
 {
 	return m->shared->processes[m->self].generation << 16 | (m->self + 1);
 }
 
-/* A lock word with our entry but an earlier generation is the dead owner's whose entry we took. */
+/* And is not stopped. A lock word with our entry but an earlier generation is the dead owner's
+ * whose entry we took. */
 static bool lock_holder_lives(const struct machine *m, uint32_t holder)
 {
 	uint32_t index = (holder & 0xffff) - 1;
 
-	return index == m->self ? holder == lock_word(m) : shared_alive(m, index);
+	return index == m->self ? holder == lock_word(m)
+				: shared_alive(m, index) && !shared_frozen(m, index);
 }
 
 void shared_lock(struct machine *m)
@@ -101,8 +122,9 @@ void shared_lock(struct machine *m)
 void shared_unlock(struct machine *m)
 {
 	struct shared *s = m->shared;
+	uint32_t own = lock_word(m);
 
-	atomic_store(&s->lock, 0);
+	atomic_compare_exchange_strong(&s->lock, &own, 0);
 	/* A process that starts to wait after this reads 0, or sleeps a bounded time. */
 	if (atomic_exchange(&s->lock_waiting, 0))
 		futex_wake(&s->lock, INT_MAX);

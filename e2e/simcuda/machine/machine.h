@@ -156,6 +156,16 @@ struct machine_process {
 };
 void machine_touch(struct machine *m, uint32_t gpu); /* this process has a context there */
 size_t machine_processes(struct machine *m, uint32_t gpu, struct machine_process *out, size_t max);
+/* For which part of a period a process ran. */
+struct machine_use {
+	uint32_t pid; /* as above */
+	uint32_t percent;
+	uint64_t end_us; /* of the period, wall clock */
+};
+/* Of the periods that ended after @since_us; those that ended long ago are forgotten. Returns how
+ * many there are. */
+size_t machine_use(struct machine *m, uint32_t gpu, uint64_t since_us, struct machine_use *out,
+		   size_t max);
 /* Nanoseconds in which at least one slot of @gpu was occupied, since the machine was created. */
 uint64_t machine_busy_time(struct machine *m, uint32_t gpu);
 

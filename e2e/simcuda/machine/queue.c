@@ -205,7 +205,7 @@ static void take_place(struct machine *m, struct machine_place *place)
 	struct shared_gpu *g = &m->shared->gpus[place->gpu];
 
 	occupy(g, place->slot, m->self + 1);
-	group_of(m, place)->placed++;
+	shared_place(group_of(m, place), true);
 	place->held = true;
 }
 
@@ -214,7 +214,7 @@ static void leave_place(struct machine *m, struct machine_place *place)
 	struct shared_gpu *g = &m->shared->gpus[place->gpu];
 
 	occupy(g, place->slot, 0);
-	group_of(m, place)->placed--;
+	shared_place(group_of(m, place), false);
 	place->held = false;
 	shared_moved(g);
 }
@@ -261,12 +261,12 @@ int machine_next(struct machine *m, struct machine_place *place)
 	shared_lock(m);
 	group_of(m, place)->blocks--;
 	if (held) {
-		group_of(m, place)->placed--;
+		shared_place(group_of(m, place), false);
 		shared_ran(m, place->gpu, group_of(m, place)->leader);
 		shared_schedule(m, place->gpu);
 	}
 	if (held && !g->wanted[place->slot] && take_block(m, place)) {
-		group_of(m, place)->placed++;
+		shared_place(group_of(m, place), true);
 		r = MACHINE_OK;
 	} else if (held) {
 		occupy(g, place->slot, 0);

@@ -138,8 +138,10 @@ static void update(struct call *call, uint32_t handle)
 			disabled += objects[i].disabled;
 		}
 	bool stop = channels && channels == disabled;
-	shared_start_stop(&call->m->shared->processes[call->process].groups[group->group - 1],
-			  stop);
+	struct shared_group *compute =
+		&call->m->shared->processes[call->process].groups[group->group - 1];
+	shared_count_use(compute);
+	shared_start_stop(compute, stop);
 	call->stopped = stop ? group : NULL;
 	shared_moved(&call->m->shared->gpus[group->gpu]);
 }
@@ -154,6 +156,7 @@ static void remove_object(struct call *call, struct shared_object *object)
 			&call->m->shared->processes[call->process].groups[gone.group - 1];
 
 		group->named = 0;
+		shared_count_use(group);
 		shared_start_stop(group, false);
 		shared_moved(&call->m->shared->gpus[gone.gpu]);
 	}
@@ -445,7 +448,7 @@ static bool answer(struct call *call, unsigned long number, union request *p)
 }
 
 /* The call that disables a group returns when it has stopped. Not for ever: what stops it may wait
- * for this thread. */
+ * for this thread. Nor for a process that was stopped by a signal: its blocks do not run. */
 static void await_stop(const struct call *call)
 {
 	struct machine *m = call->m;
@@ -458,7 +461,7 @@ static void await_stop(const struct call *call)
 	gpu = call->stopped->gpu;
 	group = &m->shared->processes[call->process].groups[call->stopped->group - 1];
 	while (atomic_load(&group->stopped) && shared_placed(m->shared, group->leader) &&
-	       shared_now() < end) {
+	       shared_now() < end && !shared_frozen(m, call->process)) {
 		sequence = atomic_load(&m->shared->gpus[gpu].sequence);
 		shared_unlock(m);
 		machine_wait(m, gpu, sequence);

@@ -256,6 +256,27 @@ static const nvmlProcessInfo_t *find(const nvmlProcessInfo_t *list, unsigned n, 
 	return NULL;
 }
 
+/* End of a period in which this process ran, after @last_seen. */
+static unsigned long long await_own_sample(nvmlDevice_t device, unsigned long long last_seen)
+{
+	nvmlProcessUtilizationSample_t samples[8];
+
+	for (int i = 0; i < 30000; i++) {
+		unsigned n = countof(samples);
+		nvmlReturn_t r = nvmlDeviceGetProcessUtilization(device, samples, &n, last_seen);
+		if (r == NVML_SUCCESS) {
+			assert_int_equal(samples[0].pid, getpid());
+			assert_true(samples[0].smUtil > 0 && samples[0].smUtil <= 100);
+			assert_int_equal(samples[0].timeStamp % 200000, 0);
+			return samples[0].timeStamp;
+		}
+		assert_int_equal(r, NVML_ERROR_NOT_FOUND);
+		usleep(1000);
+	}
+	fail_msg("no sample");
+	return 0;
+}
+
 static void test_nvml(void **state)
 {
 	nvmlProcessInfo_t list[8];
@@ -307,6 +328,8 @@ static void test_nvml(void **state)
 	usleep(50000);
 	assert_int_equal(nvmlDeviceGetUtilizationRates(device, &use), NVML_SUCCESS);
 	assert_true(use.gpu > 0);
+	unsigned long long seen = await_own_sample(device, 0);
+	assert_true(await_own_sample(device, seen) > seen);
 	atomic_store(&board->go, 1);
 	ok(cuCtxSynchronize());
 	assert_int_equal(nvmlShutdown(), NVML_SUCCESS);

@@ -1,10 +1,12 @@
-/* The shared file's lock, held by dead processes. */
+/* The shared file's lock, held by dead and by stopped processes. */
 #include "simcuda/machine/file.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -54,6 +56,41 @@ static void the_dead_hold_nothing(void **state)
 	assert_int_equal(machine.shared->lock, 0);
 }
 
+static void hold_stopped(void)
+{
+	struct machine own;
+
+	if (machine_open(&own, MACHINE_COMPUTE) != MACHINE_OK)
+		_exit(1);
+	shared_lock(&own);
+	raise(SIGSTOP);
+	shared_unlock(&own);
+	machine_close(&own);
+	_exit(0);
+}
+
+/* And does not free, when it goes on, what another one holds then. */
+static void the_stopped_hold_nothing(void **state)
+{
+	uint32_t own = word(machine.self, machine.shared->processes[machine.self].generation);
+	int status;
+
+	(void)state;
+	pid_t pid = fork();
+	if (pid == 0)
+		hold_stopped();
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	assert_int_not_equal(machine.shared->lock, 0);
+	shared_lock(&machine);
+	assert_int_equal(machine.shared->lock, own);
+	kill(pid, SIGCONT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(machine.shared->lock, own);
+	shared_unlock(&machine);
+}
+
 /* Between claiming the entry of a dead process and joining. */
 static void what_the_dead_held_is_free_at_once(void **state)
 {
@@ -76,6 +113,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_dead_hold_nothing),
+		cmocka_unit_test(the_stopped_hold_nothing),
 		cmocka_unit_test(what_the_dead_held_is_free_at_once),
 	};
 
