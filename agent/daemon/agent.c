@@ -74,6 +74,8 @@ static void configure_gpu(struct agent *agent, struct gpu *gpu)
 	scheduler_configure(&agent->scheduler, gpu, settings.policy, &settings.scheduling);
 	mps_want(&agent->mps, gpu->id, settings.mode == GPU_MODE_MPS);
 	mps_allow_levels(&agent->mps, gpu, settings.mode == GPU_MODE_MPS_PER_LEVEL);
+	gpu->use.nvml = agent->config.nvml;
+	gpu->use.id = gpu->id;
 	gpu->kills_disobedient = agent->config.disobedience == DISOBEDIENCE_KILL;
 	try_hardware(agent, gpu, &settings);
 }

@@ -9,6 +9,7 @@
 #include "common/process.h"
 
 #include "weir/base.h"
+#include "weir/log.h"
 
 #define END_MS 5000 /* for a process to end that is killed */
 
@@ -19,6 +20,7 @@ enum job {
 	JOB_STOP,
 	JOB_EXAMINE,
 	JOB_SLICE,
+	JOB_STOP_AGAIN,
 	JOB_ASK,
 };
 
@@ -26,6 +28,14 @@ enum job {
 static bool asks(const struct channels_group *group)
 {
 	return group->client && !group->failed && group->wanted.slice < CHANNELS_DEFAULT_SLICE;
+}
+
+/* When a stop is to be repeated. */
+static uint64_t repeat_due(const struct channels_group *group)
+{
+	if (!group->is.stopped || group->failed || group->repeats >= CHANNELS_REPEATS)
+		return UINT64_MAX;
+	return group->stopped_at + (CHANNELS_REPEAT_NS << group->repeats);
 }
 
 static enum job job_of(const struct channels_group *group, uint64_t now)
@@ -44,6 +54,8 @@ static enum job job_of(const struct channels_group *group, uint64_t now)
 		return JOB_STOP;
 	if (group->wanted.slice != group->is.slice)
 		return JOB_SLICE;
+	if (now >= repeat_due(group))
+		return JOB_STOP_AGAIN;
 	return asks(group) && now - group->asked >= CHANNELS_ASK_NS ? JOB_ASK : JOB_NONE;
 }
 
@@ -78,8 +90,8 @@ static int examine(const struct channels_gpu *gpu, const struct channels_group *
 
 struct work {
 	enum job job;
-	uint64_t slice; /* wanted, or read */
-	uint64_t ended; /* when the driver's call returned */
+	uint64_t slice;        /* wanted, or read */
+	uint64_t began, ended; /* when the driver's call did */
 	int r;
 };
 
@@ -89,7 +101,8 @@ static void perform(const struct channels_gpu *gpu, const struct channels_group 
 	switch (work->job) {
 	case JOB_GO_ON:
 	case JOB_STOP:
-		work->r = channel_group_stop(group->fd, &group->ids, work->job == JOB_STOP);
+	case JOB_STOP_AGAIN:
+		work->r = channel_group_stop(group->fd, &group->ids, work->job != JOB_GO_ON);
 		break;
 	case JOB_EXAMINE:
 		work->r = examine(gpu, group, &work->slice);
@@ -104,6 +117,16 @@ static void perform(const struct channels_gpu *gpu, const struct channels_group 
 	case JOB_NONE:
 		break;
 	}
+}
+
+/* A repeated stop takes longer if the group had gone on meanwhile. */
+static void note_repeat(struct channels_group *group, const struct work *work)
+{
+	group->repeats++;
+	log_debug("process %d: its stop, repeated after %u ms, took %u us, the first time %u us",
+		  (int)group->pid, (unsigned)((work->began - group->stopped_at) / NS_PER_MS),
+		  (unsigned)((work->ended - work->began) / NS_PER_US),
+		  (unsigned)(group->stop_took / NS_PER_US));
 }
 
 /* With the lock. */
@@ -123,7 +146,13 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 	case JOB_STOP:
 		group->is.stopped = true;
 		group->ran += work->ended - group->runs_since;
+		group->stopped_at = work->ended;
+		group->stop_took = work->ended - work->began;
+		group->repeats = 0;
 		gpu->counters.stops++;
+		break;
+	case JOB_STOP_AGAIN:
+		note_repeat(group, work);
 		break;
 	case JOB_EXAMINE:
 		group->examined = true;
@@ -197,12 +226,12 @@ static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum 
 		return;
 	}
 	pthread_mutex_unlock(&gpu->lock);
-	uint64_t began = monotonic_now();
+	work.began = monotonic_now();
 	perform(gpu, group, &work);
 	work.ended = monotonic_now();
 	pthread_mutex_lock(&gpu->lock);
 	gpu->counters.calls++;
-	gpu->counters.call_time += work.ended - began;
+	gpu->counters.call_time += work.ended - work.began;
 	bool examined = group->examined, failed = group->failed;
 	uint64_t disobeyed = group->disobeyed;
 	note(gpu, group, &work);
@@ -210,24 +239,27 @@ static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum 
 		tell(gpu);
 }
 
-static bool some_ask(const struct channels_gpu *gpu)
+/* When something is to be done if nobody wishes anything; UINT64_MAX: never. */
+static uint64_t next_due(const struct channels_gpu *gpu)
 {
 	const struct channels_group *group;
+	uint64_t due = UINT64_MAX;
 
 	DL_FOREACH (gpu->groups, group) {
+		due = smaller(due, repeat_due(group));
 		if (asks(group))
-			return true;
+			due = smaller(due, monotonic_now() + CHANNELS_ASK_NS);
 	}
-	return false;
+	return due;
 }
 
 static void wait_for_work(struct channels_gpu *gpu)
 {
-	uint64_t until = monotonic_now() + CHANNELS_ASK_NS;
+	uint64_t until = next_due(gpu);
 	struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
 			      .tv_nsec = (long)(until % NS_PER_S)};
 
-	if (some_ask(gpu))
+	if (until < UINT64_MAX)
 		pthread_cond_timedwait(&gpu->wake, &gpu->lock, &at);
 	else
 		pthread_cond_wait(&gpu->wake, &gpu->lock);

@@ -247,6 +247,23 @@ uint64_t channels_ran(const struct channels_client *client, uint64_t now)
 	return most;
 }
 
+uint64_t channels_stopped_at(const struct channels_client *client)
+{
+	const struct channels_group *group;
+	uint64_t last = 0;
+
+	if (!client->gpu)
+		return 0;
+	locked(client->gpu);
+	DL_FOREACH (client->gpu->groups, group) {
+		if (group->client == client && !group->is.stopped)
+			return 0;
+		if (group->client == client)
+			last = larger(last, group->stopped_at);
+	}
+	return last;
+}
+
 void channels_stop_again(struct channels_client *client)
 {
 	struct channels_group *group;

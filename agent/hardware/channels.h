@@ -50,6 +50,8 @@ void channels_set_slice(struct channels_client *client, uint64_t us);
 void channels_stop(struct channels_client *client, bool stopped);
 /* ns for which its groups were not stopped, since they came; as measured. */
 uint64_t channels_ran(const struct channels_client *client, uint64_t now);
+/* Since when all its groups are stopped, ns; 0: they are not. */
+uint64_t channels_stopped_at(const struct channels_client *client);
 /* Its groups run although they are stopped. */
 void channels_stop_again(struct channels_client *client);
 

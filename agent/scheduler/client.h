@@ -21,6 +21,7 @@ struct tenant;
 struct preemption {
 	uint64_t hold_began;    /* ns */
 	uint64_t stopped_since; /* ns; 0: it is not stopped */
+	uint64_t sampled;       /* ns, end of the last period that the driver told of */
 	uint64_t alive_at;      /* ns, when its process was looked at */
 	uint64_t executed;      /* as it reported last, if it has `reported` since the stop */
 	bool reported;
@@ -72,6 +73,8 @@ struct client {
 		uint64_t ran, executed; /* ns; counters, as of the last look */
 	} limit;
 	struct preemption preemption;
+	uint64_t stopped_until; /* ns, as it was told; 0: it is not stopped */
+	bool ends_stops;        /* by itself, as was seen in this hold or an earlier one */
 
 	/* scheduler.c's. */
 	bool was_over_limit;

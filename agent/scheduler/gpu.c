@@ -371,6 +371,7 @@ void gpu_close(struct gpu *gpu)
 {
 	channels_deinit(&gpu->channels);
 	program_run_stop(&gpu->self_test.run);
+	process_use_deinit(&gpu->use);
 	if (!gpu->open)
 		return;
 	deinit_parts(gpu);

@@ -22,6 +22,7 @@
 #include <uthash.h>
 
 #include "hardware/channels.h"
+#include "hardware/process-use.h"
 #include "hardware/self-test.h"
 #include "shm/region.h"
 #include "scheduler/max-blocking-time.h"
@@ -63,7 +64,8 @@ struct gpu {
 	/* preemption.c's: MPS servers of a level each; NULL: none. */
 	struct channels_client *servers[WEIR_LEVELS];
 	struct self_test self_test; /* of its channel groups */
-	bool kills_disobedient;     /* processes that do not obey holds */
+	struct process_use use;
+	bool kills_disobedient; /* processes that do not obey holds */
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
 	/* contention.c's. */

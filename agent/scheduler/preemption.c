@@ -142,8 +142,50 @@ static bool ran_while_stopped(struct client *client, uint64_t now)
 	return known && executed != former;
 }
 
+/* Since when everything is stopped that the agent knows of the client's process on this GPU; 0:
+ * something is not. */
+static uint64_t process_stopped_at(const struct client *client)
+{
+	uint64_t last = 0;
+
+	for (const struct client *other = client->gpu->clients; other; other = other->gpu_next) {
+		if (other->pid != client->pid)
+			continue;
+		uint64_t at = channels_stopped_at(&other->channels);
+		if (!at)
+			return 0;
+		last = larger(last, at);
+	}
+	return last;
+}
+
+/* The driver says that its process ran. */
+static bool used_while_stopped(struct client *client, uint64_t now)
+{
+	struct preemption *preemption = &client->preemption;
+	uint64_t since = preemption->stopped_since ? process_stopped_at(client) : 0;
+	struct process_sample sample;
+
+	if (!since || now < since + PREEMPTION_WATCH_NS)
+		return false;
+	process_use_ask(&client->gpu->use, now,
+			now < since + PREEMPTION_FRESH_NS ? PROCESS_USE_FAST_NS
+							  : PROCESS_USE_SLOW_NS);
+	if (!process_use_find(&client->gpu->use, client->pid, &sample) ||
+	    sample.end <= preemption->sampled || sample.end <= since)
+		return false;
+	preemption->sampled = sample.end;
+	log_debug("client %llu: ran for %u %% of %u ms that ended %u ms after its stop",
+		  (unsigned long long)client->number, sample.percent,
+		  sample.begin ? (unsigned)((sample.end - sample.begin) / NS_PER_MS) : 0,
+		  (unsigned)((sample.end - since) / NS_PER_MS));
+	return process_use_shows(&sample, since);
+}
+
 static void freeze(struct client *client)
 {
+	if (client->preemption.frozen)
+		return;
 	int r = freeze_stop(client->gpu->root, client->gpu->id, client->pid, client->process);
 
 	client->preemption.frozen = r == 0;
@@ -162,7 +204,8 @@ static void disobeyed(struct client *client, const char *how)
 		usage->quotas.disobeyed++;
 	log_limited(LOG_WARNING, 1, WHOSE "client %llu, pid %d, %s: it is stopped",
 		    WHO(client->tenant), (unsigned long long)client->number, (int)client->pid, how);
-	if (client->gpu->kills_disobedient && preemption->disobeyed >= PREEMPTION_KILL)
+	if (client->gpu->kills_disobedient &&
+	    (client->ends_stops || preemption->disobeyed >= PREEMPTION_KILL))
 		process_signal(client->process, SIGKILL);
 }
 
@@ -179,11 +222,22 @@ static void look_for_disobedience(struct client *client, uint64_t now)
 {
 	if (cleared_hold(client, now))
 		disobeyed(client, "has cleared its hold word");
-	if (!ran_while_stopped(client, now))
+	bool ran = ran_while_stopped(client, now), used = used_while_stopped(client, now);
+	if (!ran && !used)
 		return;
+	client->ends_stops = true;
 	disobeyed(client, "runs while it is stopped");
-	if (!client->preemption.frozen)
-		freeze(client);
+	freeze(client);
+	channels_stop_again(&client->channels);
+}
+
+/* When the agent was late, the client has let its groups go on, as it should. */
+static void stop_again_if_late(struct client *client, uint64_t now)
+{
+	if (!client->stopped_until || now < client->stopped_until)
+		return;
+	client->preemption.stopped_since = 0;
+	client->preemption.reported = false;
 	channels_stop_again(&client->channels);
 }
 
@@ -203,7 +257,8 @@ static void look_for_death(struct client *client, uint64_t now)
 static bool is_held_for_long(const struct client *client, uint64_t now)
 {
 	const struct preemption *preemption = &client->preemption;
-	uint64_t limit = preemption->disobeyed ? 0 : hold_limit_of(&client->channels);
+	bool obeys = !preemption->disobeyed && !client->ends_stops;
+	uint64_t limit = !obeys ? 0 : hold_limit_of(&client->channels);
 
 	return now - preemption->hold_began >= limit;
 }
@@ -218,6 +273,8 @@ static bool go_on_holding(struct client *client, uint64_t now)
 	bool stop = preemption_works(client) && is_held_for_long(client, now);
 	if (stop && !preemption->stopped_since)
 		preemption->stopped_since = now;
+	if (stop && client->ends_stops)
+		freeze(client);
 	return stop;
 }
 
@@ -225,6 +282,7 @@ void preemption_hold(struct client *client, bool held, uint64_t now)
 {
 	bool stop = preemption_works(client) && client->over_limit;
 
+	stop_again_if_late(client, now);
 	if (held)
 		stop |= go_on_holding(client, now);
 	else
@@ -232,7 +290,8 @@ void preemption_hold(struct client *client, bool held, uint64_t now)
 	if (stop)
 		look_for_death(client, now);
 	/* Before the stop: the client may see it at once. */
-	atomic_store(&client->pages.control->stopped_until, stop ? now + PREEMPTION_STOP_NS : 0);
+	client->stopped_until = stop ? now + PREEMPTION_STOP_NS : 0;
+	atomic_store(&client->pages.control->stopped_until, client->stopped_until);
 	channels_stop(&client->channels, stop);
 	stop_server(client->gpu, client->level, now);
 }

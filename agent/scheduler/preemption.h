@@ -2,9 +2,10 @@
  * are held (hardware/channels.h).
  *
  * A held client may finish what it has begun; then it is stopped. A client disobeys if it clears
- * its hold word, or if it reports work done while it is stopped: it has ended the stop by itself.
- * It is stopped again at once. One that ends stops is itself stopped by a signal until the hold
- * ends, because it could do so as often as we stop it.
+ * its hold word, or if it ends the stop by itself: it reports work done while it is stopped, or the
+ * driver counts time on the GPU (hardware/process-use.h). It is stopped again at once. One that
+ * ends stops is itself stopped by a signal until the hold ends, because it could do so as often as
+ * we stop it; in later holds from their beginning.
  *
  * The driver takes a process down only when its channels are, and waits 2 s for stopped ones. So
  * the agent looks whether a stopped process is being killed, and lets its groups go then. */
@@ -18,8 +19,10 @@
 #define PREEMPTION_STOP_NS 1000000000ull
 /* What was done before a stop may be reported until so long after it. */
 #define PREEMPTION_REPORT_NS 100000000ull
-#define PREEMPTION_DEATH_NS  20000000ull /* how often a stopped process is looked at */
-#define PREEMPTION_KILL      3u          /* disobediences in one hold that may end the process */
+#define PREEMPTION_WATCH_NS  30000000ull   /* then the driver is asked whether it runs */
+#define PREEMPTION_FRESH_NS  1000000000ull /* and often for this long */
+#define PREEMPTION_DEATH_NS  20000000ull   /* how often a stopped process is looked at */
+#define PREEMPTION_KILL      3u            /* disobediences in one hold that may end the process */
 
 /* The hardware does it for this client. */
 static inline bool preemption_works(const struct client *client)

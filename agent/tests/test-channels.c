@@ -23,6 +23,7 @@ static struct {
 	_Atomic bool stopped;
 	_Atomic int refuses; /* all calls return this */
 	_Atomic int examined;
+	_Atomic unsigned stops; /* calls */
 	bool other_gpu;
 } driver;
 
@@ -59,6 +60,7 @@ int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool st
 	(void)fd;
 	assert_int_equal(group->n_channels, 2);
 	driver.stopped = stopped;
+	driver.stops += stopped;
 	return driver.refuses;
 }
 
@@ -154,6 +156,30 @@ static void test_life(void **state)
 	eventually(!driver.stopped && !is_open(pipes[0]));
 	assert_int_equal(channels_count(&gpu).stops, 2);
 	assert_int_equal(n_changes, 1);
+}
+
+/* Its process lets it go on while the stop is under way, or later. */
+static void test_stops_are_repeated(void **state)
+{
+	(void)state;
+	take_group(pipes[0], 5);
+	channels_stop(&client, true);
+	eventually(channels_count(&gpu).stops == 1);
+	uint64_t stopped_at = channels_stopped_at(&client);
+	assert_int_not_equal(stopped_at, 0);
+	/* Not for ever. */
+	eventually(driver.stops == 1 + CHANNELS_REPEATS);
+	uint64_t end = monotonic_now() + (CHANNELS_REPEAT_NS << CHANNELS_REPEATS);
+	eventually(monotonic_now() > end);
+	assert_int_equal(driver.stops, 1 + CHANNELS_REPEATS);
+	assert_int_equal(channels_stopped_at(&client), stopped_at);
+	assert_int_equal(channels_count(&gpu).stops, 1);
+	/* A new one counts on its own. */
+	channels_stop_again(&client);
+	eventually(driver.stops > 1 + CHANNELS_REPEATS &&
+		   channels_stopped_at(&client) > stopped_at);
+	channels_stop(&client, false);
+	eventually(!driver.stopped && !channels_stopped_at(&client));
 }
 
 /* The agent before this one has set a slice. */
@@ -256,6 +282,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stops_are_repeated, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_agents_slice, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_agent_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_descriptors, set_up, tear_down),

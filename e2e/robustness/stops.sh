@@ -1,7 +1,7 @@
 #!/bin/bash
 # A client with a kernel that never leaves is stopped in hardware while it is held, and goes on afterwards; also when
 # the agent is killed, stopped by a signal or upgraded meanwhile. A client that dies while it is stopped is gone at
-# once. Holds that a client ends by itself, slices that it changes, and descriptors that are no control device are seen.
+# once. A client that clears its hold word is seen, and one that lets its channel group go on by itself, too.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -21,6 +21,10 @@ works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
 kept() { head -qn 1 "$work"/state/*/hardware; }
 with_mps() { kept | grep -q " MPS$"; }
 without_mps() { kept | grep -qv " MPS$"; }
+state() { awk '{ print $3 }' "/proc/$(program_of "$counter")/stat"; }
+is_frozen() { [ "$(state)" = T ]; }
+is_awake() { [ "$(state)" != T ]; }
+unseen() { ! grep -q "runs while it is stopped" "$work/agent.log"; }
 is_gone() { [ "$(status '[.clients[] | select(.command == "counter")] | length')" = 0 ]; }
 
 begin() { # OPTION...
@@ -61,12 +65,34 @@ kill -STOP "$agent"
 check "the agent hangs: it goes on" eventually 10 moves
 kill -CONT "$agent"
 check "the agent is there again" eventually 10 status .clients
+check "and stops it again" eventually 10 stands
+check "without a report: the client did as it should" unseen
 check "the client ends while it is stopped" finish_counter
 
 check "a client that clears its hold word" begin --disobey hold
 check "is held" hold 60s
 check "is stopped" eventually 10 stands
 check "the agent says why" grep -q "has cleared its hold word: it is stopped" "$work/agent.log"
+check "it ends" finish_counter
+
+# In the simulated driver a call is the process's own: with pauses between them, it is rarely stopped amid one.
+check "a client that lets its channel group go on, again and again" begin --disobey stop --pause-us 2000
+check "is held" hold 60s
+check "is seen by the driver's count, and stopped by a signal" eventually 30 is_frozen
+check "and its channel group is stopped, too" eventually 30 stands
+check "the agent says why" grep -q "runs while it is stopped: it is stopped" "$work/agent.log"
+check "it is released" release
+check "it goes on" eventually 30 moves
+check "by itself" is_awake
+check "it is held again" hold 60s
+check "and stopped by a signal" eventually 30 is_frozen
+check "and in its kernel" eventually 30 stands
+seen=$(grep -c "runs while it is stopped" "$work/agent.log")
+sleep 1
+check "without being seen to run again" test "$(grep -c "runs while it is stopped" "$work/agent.log")" = "$seen"
+{ kill -KILL "$agent" && wait "$agent"; } 2>/dev/null
+check "the agent is killed, and another one starts" start_agent
+check "which lets it go on" eventually 30 moves
 check "it ends" finish_counter
 
 restart() {

@@ -2,7 +2,7 @@
  * may map to see whether it runs. With --disobey it does not want to be held:
  *
  *   hold     clears its hold word again and again, and launches short kernels instead of a long one
- *   stop     lets its channel group go on again and again
+ *   stop     lets its channel group go on again and again, with --pause-us between
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -84,11 +84,15 @@ __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, 
 	return r;
 }
 
-static void *fight_stops(void *unused)
+static void *fight_stops(void *argument)
 {
-	(void)unused;
-	for (;;)
+	uint64_t pause_us = *(const uint64_t *)argument;
+
+	for (;;) {
 		channel_group_stop(mine.fd, &mine.group, false);
+		if (pause_us)
+			usleep((useconds_t)pause_us);
+	}
 	return NULL;
 }
 
@@ -170,9 +174,11 @@ static void run_long(const struct workload *w, CUfunction function, CUdeviceptr 
 int main(int argc, char **argv)
 {
 	const char *file = NULL, *disobey = "";
+	static uint64_t pause_us;
 	const struct workload_option own[] = {
 		{"file", OPTION_TEXT, &file, "to count in"},
 		{"disobey", OPTION_TEXT, &disobey, "hold, or stop"},
+		{"pause-us", OPTION_NUMBER, &pause_us, "between two calls that let it go on"},
 		{0},
 	};
 	struct workload w = {.seed = 1};
@@ -187,7 +193,7 @@ int main(int argc, char **argv)
 	CU(cuMemHostRegister((void *)page, PAGE, CU_MEMHOSTREGISTER_DEVICEMAP));
 	CU(cuMemHostGetDevicePointer(&words, (void *)page, 0));
 	if (strcmp(disobey, "stop") == 0)
-		start_thread(fight_stops, NULL);
+		start_thread(fight_stops, &pause_us);
 	workload_ready(&w);
 	if (strcmp(disobey, "hold") == 0)
 		run_short(&w, function, words);

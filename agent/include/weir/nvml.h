@@ -33,6 +33,8 @@
 	row(nvmlDeviceGetFieldValues, false) \
 	row(nvmlDeviceGetComputeRunningProcesses, false) \
 	row(nvmlDeviceGetMPSComputeRunningProcesses, false) \
+	row(nvmlDeviceGetHandleByUUID, false) \
+	row(nvmlDeviceGetProcessUtilization, false) \
 	row(nvmlSystemGetDriverVersion, false) \
 	row(nvmlSystemGetCudaDriverVersion_v2, false) \
 	row(nvmlErrorString, false)

@@ -1,0 +1,50 @@
+#include "hardware/process-use.h"
+
+#include "weir/base.h"
+
+#define CLOCK_SET_NS 2000000   /* the clocks drift less between two calls */
+#define DOUBT_NS     30000000u /* a sample's error, where part of the period does not count */
+#define LEAST        2u        /* per cent of a period that counts as a whole */
+
+bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now)
+{
+	int64_t offset = (int64_t)(wall_now - now), drift = offset - periods->offset;
+	bool first = !periods->offset;
+
+	periods->offset = offset;
+	if (first || (drift < CLOCK_SET_NS && drift > -CLOCK_SET_NS))
+		return true;
+	periods->last = 0;
+	return false;
+}
+
+/* Periods without samples make a distance longer, never shorter. */
+struct process_sample process_periods_take(struct process_periods *periods, pid_t pid,
+					   uint64_t end_us, unsigned percent)
+{
+	uint64_t end = (uint64_t)((int64_t)(end_us * NS_PER_US) - periods->offset);
+	uint64_t distance = (end_us - periods->last) * NS_PER_US;
+
+	if (end_us > periods->last) {
+		bool counts = periods->last && distance >= PROCESS_USE_PERIOD_NS;
+		if (counts && (!periods->period || distance < periods->period))
+			periods->period = distance;
+		periods->last = end_us;
+	}
+	return (struct process_sample){
+		.pid = pid,
+		.begin = periods->period && end > periods->period ? end - periods->period : 0,
+		.end = end,
+		.percent = percent,
+	};
+}
+
+bool process_use_shows(const struct process_sample *sample, uint64_t since)
+{
+	if (!sample->begin || sample->end <= since || sample->percent > 100)
+		return false;
+	if (sample->begin >= since)
+		return sample->percent >= LEAST;
+	uint64_t ran = (sample->end - sample->begin) / 100 * sample->percent;
+	return ran > since - sample->begin + DOUBT_NS;
+}
