@@ -1,8 +1,11 @@
 """A client with a kernel that never leaves is held by hand for some seconds; one that clears its hold word; one that
-lets its channel group go on by itself. Its kernel counts in a page that the experiment watches."""
+lets its channel group go on by itself, again and again: twice, because the agent knows it the second time. Its kernel
+counts in a page that the experiment watches."""
 
+import datetime
 import mmap
 import pathlib
+import re
 import signal
 import struct
 import time
@@ -18,6 +21,7 @@ BOUNDS = {
     "runs while held, does not leave": at_most(2, " %"),
     "runs while held, clears its hold word": at_most(2, " %"),
     "runs while held, ends its stops": at_most(2, " %"),
+    "stopped once it is seen, ends its stops": at_most(5, " ms"),
     "goes on, agent killed": at_most(2, " s"),
     "gone, killed while it is stopped": at_most(2, " s"),
 }
@@ -100,25 +104,55 @@ def stopped_after(moved, still=20):
     return (last + 1) / 10
 
 
-def hold(bench, name, disobey):
-    path = file_of(bench, disobey or "none")
-    with start(bench, f"counter-{disobey or 'none'}", disobey, path) as client:
-        page = Page(path)
+def hold(bench, page, number, rate):
+    """The part of a hold for which the kernel runs, per cent; for each 100 us of its first second whether it does; and
+    when that began, as time.time()."""
+    bench.node.weirctl("hold", number, "--for", f"{HOLD_SECONDS}s")
+    began, told, before = time.time(), time.monotonic(), page.count
+    moved = bits(page, told, 1.0)
+    time.sleep(max(0, told + HOLD_SECONDS - 0.5 - time.monotonic()))
+    ran = page.count - before
+    page.await_motion(5)
+    return 100 * ran / (rate * (HOLD_SECONDS - 0.5)), moved, began
+
+
+def repeats(bench, pid):
+    """What the agent's repeated stops of a process took."""
+    lines = bench.node.agent_says(f"process {pid}: its stop, repeated")
+    found = [re.search(r"after (\d+) ms, took (\d+) us, the first time (\d+)", line).groups() for line in lines]
+    return ", ".join(f"{after} ms: {took} (first {first})" for after, took, first in found)
+
+
+def seen(bench, pid):
+    """When the agent saw that the process ran while it was stopped, as time.time(): a list."""
+    lines = bench.node.agent_says(f"pid {pid}, runs while it is stopped")
+    times = [re.match(r"time=(\S+)Z", line).group(1) for line in lines]
+    return [datetime.datetime.fromisoformat(at + "+00:00").timestamp() for at in times]
+
+
+def disobey(bench, name, way):
+    path = file_of(bench, way or "none")
+    with start(bench, f"counter-{way or 'none'}", way, path) as client:
+        page, pid = Page(path), client.process.pid
         page.await_motion(20)
         number = number_of(bench, client)
         rate = page.moves(0.5) / 0.5
-        begin = time.monotonic()
-        bench.node.weirctl("hold", number, "--for", f"{HOLD_SECONDS}s")
-        told, before = time.monotonic(), page.count
-        moved = bits(page, told, 1.0)
-        time.sleep(max(0, told + HOLD_SECONDS - 0.5 - time.monotonic()))
-        ran = page.count - before
-        page.await_motion(5)
-        more = f"weirctl took {1000 * (told - begin):.1f} ms; {rate:.0f} counts/s before"
-        part = 100 * ran / (rate * (HOLD_SECONDS - 0.5))
-        if disobey != "stop":
-            bench.report.judge(f"stopped, {name}", stopped_after(moved), BOUNDS[f"stopped, {name}"], more)
-        bench.report.judge(f"runs while held for 10 s, {name}", part, BOUNDS[f"runs while held, {name}"], more)
+        more, bound = f"{rate:.0f} counts/s before", BOUNDS[f"runs while held, {name}"]
+        part, moved, began = hold(bench, page, number, rate)
+        bench.report.judge(f"runs while held for 10 s, {name}", part, bound, more)
+        bench.report.add(f"repeated stops, {name}", repeats(bench, pid) or "none", " us")
+        at = seen(bench, pid)
+        if way != "stop":
+            bench.report.judge(f"stopped, {name}", stopped_after(moved), BOUNDS[f"stopped, {name}"])
+            bench.report.holds(f"not seen to end its stops, {name}", not at, f"{len(at)} times")
+            return
+        bench.report.holds(f"seen, {name}", bool(at), f"after {1000 * (at[0] - began):.0f} ms" if at else "never")
+        if at:
+            ran_for = max((i + 1 for i, moves in enumerate(moved) if moves), default=0) / 10
+            late = max(0, ran_for - 1000 * (at[0] - began))
+            bench.report.judge(f"stopped once it is seen, {name}", late, BOUNDS[f"stopped once it is seen, {name}"])
+        part, moved, began = hold(bench, page, number, rate)
+        bench.report.judge(f"runs while held for 10 s again, {name}", part, bound, more)
 
 
 def agent_killed(bench):
@@ -154,12 +188,15 @@ def client_killed(bench):
 
 def run(bench):
     bench.node.stop_mps()
+    bench.node.agent_log_level = "debug"
+    bench.node.stop_agent()
     bench.node.ensure_agent()
     try:
-        for name, disobey in WAYS.items():
-            hold(bench, name, disobey)
+        for name, way in WAYS.items():
+            disobey(bench, name, way)
         client_killed(bench)
         agent_killed(bench)
     finally:
+        bench.node.agent_log_level = None
         for path in file_of(bench, "").parent.glob(file_of(bench, "").name + "*"):
             path.unlink()

@@ -190,6 +190,7 @@ class Node:
         self.tenants = [*(Tenant(level, level) for level in LEVELS), *tenants]
         self.identities = identities([tenant.name for tenant in self.tenants])
         self.clients, self.agent, self.mps = [], None, None
+        self.agent_log_level = None  # None: the configuration's
         self.agent_under_mps = True  # its self-test of hardware preemption, if a daemon of ours runs
         self.started = {}
         self.scheduling = ""  # a part of the agent's configuration
@@ -312,14 +313,22 @@ class Node:
 
     def start_agent(self):
         (self.folder / "state").mkdir(exist_ok=True)
+        env = self.environment(False, self.agent_under_mps)
+        if self.agent_log_level:
+            env["WEIR_LOG"] = self.agent_log_level
         with open(self.folder / "agent.log", "a") as log:
             self.agent = subprocess.Popen(
                 [self.program("weir-agent"), "--config", str(self.config), "--standalone"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self.environment(False, self.agent_under_mps),
+                env=env,
             )
+
+    def agent_says(self, words):
+        """The lines of the agents' log with @words."""
+        lines = (self.folder / "agent.log").read_text(errors="replace").splitlines()
+        return [line for line in lines if words in line]
 
     def ensure_agent(self):
         if self.agent and self.agent.poll() is None:
@@ -328,7 +337,7 @@ class Node:
         end = time.monotonic() + 10
         while not self.status_works():
             if self.agent.poll() is not None or time.monotonic() > end:
-                log = (self.folder / "agent.log").read_text().strip().splitlines()
+                log = self.agent_says("")
                 raise Failure(f"weir-agent does not run: {log[-1] if log else 'no message'}")
             time.sleep(0.05)
         self.await_self_test(end)
