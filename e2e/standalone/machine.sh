@@ -16,7 +16,9 @@ program_of() { # PID
 
 finish() {
     local pid
-    for pid in "${!clients[@]}"; do
+    # Only jobs that run: the pid of one that has ended may be another process's by now.
+    for pid in $(jobs -pr); do
+        [ -n "${clients[$pid]:-}" ] || continue
         kill -KILL "$(program_of "$pid")" 2>/dev/null
         wait "$pid" 2>/dev/null
     done
