@@ -67,29 +67,39 @@ EXTRA       :=# other files that `make all` builds
 MODULES     := transformer runtime-lib agent deviceplugin e2e
 include $(addsuffix /module.mk,$(MODULES))
 
-# $(call objects,NAME): where the objects of NAME's sources go (each NAME compiles its own copy, so that
-# flags can differ).
-objects = $(patsubst %,$(B)/obj/$1/%.o,$(basename $($1_SRC)))
+# A source is compiled once for all that have the same flags: their objects are in a folder with the flags' name.
+# $(call objects,NAME): where the objects of NAME's sources are.
+space       := $(subst ,, )
+flags-name   = $(or $(subst /,+,$(subst $(space),_,$(strip $(subst ",,$(subst ',,$(subst =,-,$($1_CPPFLAGS) $($1_CFLAGS))))))),plain)
+objects      = $(patsubst %,$(B)/obj/$(call flags-name,$1)/%.o,$(basename $($1_SRC)))
+COMPILED    :=# flags' names that have rules
 
+# $(call compile-rules,NAME,FLAGS-NAME)
 define compile-rules
-$(B)/obj/$1/%.o: %.c $$($1_DEPS) | $$(SETUP_STAMP)
+COMPILED += $2
+$(B)/obj/$2/%.o: %.c | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
-$(B)/obj/$1/%.o: $(B)/gen/%.c $$($1_DEPS) | $$(SETUP_STAMP)
+$(B)/obj/$2/%.o: $(B)/gen/%.c | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
-$(B)/obj/$1/%.o: $(B)/gen/%.S $$($1_DEPS) | $$(SETUP_STAMP)
+$(B)/obj/$2/%.o: $(B)/gen/%.S | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
-$(B)/obj/$1/%.o: %.S $$($1_DEPS) | $$(SETUP_STAMP)
+$(B)/obj/$2/%.o: %.S | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
+endef
+
+define object-rules
+$(if $(filter $(call flags-name,$1),$(COMPILED)),,$(call compile-rules,$1,$(call flags-name,$1)))
+$$(call objects,$1): $$($1_DEPS)
 -include $$(patsubst %.o,%.d,$$(call objects,$1))
 endef
 
 # $(call program-rules,NAME,FOLDER)
 define program-rules
-$(call compile-rules,$1)
+$(call object-rules,$1)
 $(B)/$2/$1: $$(call objects,$1) $$(patsubst %,$(B)/lib/%.a,$$($1_STATIC))
 	@mkdir -p $$(@D)
 	@echo "  LD      $$@"
@@ -97,7 +107,7 @@ $(B)/$2/$1: $$(call objects,$1) $$(patsubst %,$(B)/lib/%.a,$$($1_STATIC))
 endef
 
 define library-rules
-$(call compile-rules,$1)
+$(call object-rules,$1)
 $(B)/lib/$1.a: $$(call objects,$1)
 	@mkdir -p $$(@D)
 	@echo "  AR      $$@"
@@ -105,7 +115,7 @@ $(B)/lib/$1.a: $$(call objects,$1)
 endef
 
 define shared-rules
-$(call compile-rules,$1)
+$(call object-rules,$1)
 $(B)/lib/$1: $$(call objects,$1) $$(patsubst %,$(B)/lib/%.a,$$($1_STATIC)) $$($1_LINKDEPS)
 	@mkdir -p $$(@D)
 	@echo "  LD      $$@"

@@ -1,10 +1,13 @@
 # Rooms: every .c file of a room belongs to the agent, but for the programs beside it.
 agent-room = $(wildcard $(patsubst %,agent/%/*.c,$1))
 
+# The same for all here, so that each source is compiled once.
+agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
+
 # What the device plugin uses as well.
 LIBRARIES += node
 node_SRC      := $(call agent-room,common nvml)
-node_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
+node_CPPFLAGS := $(agent_CPPFLAGS)
 
 # The configuration and what it needs, for fuzzers that are built from source.
 POLICY_SRC    := $(call agent-room,policy)
@@ -20,7 +23,6 @@ COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
 agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
                   $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics profile reports daemon) \
                   agent/weirctl/table.c agent/weirctl/top.c)
-agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent node base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl
 
@@ -87,7 +89,7 @@ test-agent-pipes_LDFLAGS += $(test-channels_LDFLAGS)
 
 UNIT_TESTS += test-health
 test-health_SRC      := agent/tests/test-health.c
-test-health_CPPFLAGS := -Iagent/include
+test-health_CPPFLAGS := $(agent_CPPFLAGS)
 test-health_STATIC   := node base
 test-health_LIBS     := -lcmocka -lyaml
 

@@ -3,28 +3,28 @@ SIM_SRC    := $(filter-out %/weir-sim.c %/sim-report.c,$(call agent-room,sim))
 
 PROGRAMS += weir-sim
 weir-sim_SRC      := $(call agent-room,sim)
-weir-sim_CPPFLAGS := -Iagent/include
+weir-sim_CPPFLAGS := $(agent_CPPFLAGS)
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
 UNIT_TESTS += test-run-queue test-sim test-objective test-charge
 test-run-queue_SRC      := agent/tests/test-run-queue.c $(SIM_SRC)
-test-run-queue_CPPFLAGS := -Iagent/include
+test-run-queue_CPPFLAGS := $(agent_CPPFLAGS)
 test-run-queue_STATIC   := agent node base
 test-run-queue_LIBS     := -lcmocka -lyaml -lm
 test-sim_SRC            := agent/tests/test-sim.c $(SIM_SRC)
-test-sim_CPPFLAGS       := -Iagent/include
+test-sim_CPPFLAGS       := $(agent_CPPFLAGS)
 test-sim_STATIC         := agent node base
 test-sim_LIBS           := -lcmocka -lyaml -lm
 test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/units.c
-test-objective_CPPFLAGS := -Iagent/include
+test-objective_CPPFLAGS := $(agent_CPPFLAGS)
 test-objective_LIBS     := -lcmocka
 test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
 
 FUZZERS += fuzz-trace
 fuzz-trace_SRC          := agent/tests/fuzz/fuzz-trace.c agent/scheduler/trace.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
-fuzz-trace_CPPFLAGS     := -Iagent/include
+fuzz-trace_CPPFLAGS     := $(agent_CPPFLAGS)
 fuzz-trace_STATIC       := base
 fuzz-trace_LIBS         := -lyaml
 

@@ -77,9 +77,10 @@ bench-transform_LIBS   := $(TRANSFORM_LIBS)
 # bench-predict: how well times of kernels are predicted.
 BENCHES += bench-predict
 bench-predict_SRC       = e2e/bench/programs/bench-predict.c e2e/workloads/workload.c runtime-lib/measure/predict-ridge.c $(PAPERS_SRC)
-bench-predict_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads -Iruntime-lib
+bench-predict_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-predict_CFLAGS    = $(kernels_CFLAGS)
 bench-predict_LIBS     := -ldl -lm
+%/bench-predict.o: CPPFLAGS += -Iruntime-lib
 $(B)/bench/bench-predict: $(B)/simcuda/libcuda.so.1
 
 # bench-agent: what an agent of many clients costs, and how soon it decides; run by the experiment agent-cost.

@@ -24,5 +24,5 @@ test-ptx-nvcc_DEPS     := $(foreach a,75 90 120,$(PTX_KERNELS)-$a.ptx)
 FUZZERS += fuzz-ptx
 # Its own copy of the interpreter: the fuzzer wants to see where it goes.
 fuzz-ptx_SRC    := e2e/simcuda/tests/fuzz/fuzz-ptx.c $(simptx_SRC)
-fuzz-ptx_CFLAGS := -Wno-pass-failed
+fuzz-ptx_CFLAGS := $(simptx_CFLAGS)
 fuzz-ptx_LIBS   := -lm
