@@ -144,8 +144,6 @@ kept_apart static void await_forms(struct stream *stream, const struct kernel_ca
 			     .unloads = kernel_unloads(),
 			     .formable = true};
 
-	/* Loading code waits for all that runs in the context. */
-	expect_synchronizes(stream->client);
 	first_launch_await(stream, &of, preempt_is_ready);
 }
 

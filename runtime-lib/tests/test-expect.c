@@ -205,6 +205,12 @@ static void synchronize_stream(void)
 {
 	cuStreamSynchronize(STREAM(current, 1));
 }
+static void synchronize_stream_from_elsewhere(void)
+{
+	cuCtxSetCurrent(NULL);
+	cuStreamSynchronize(STREAM(current, 1));
+	cuCtxSetCurrent(CONTEXT(current));
+}
 static void synchronize_other_stream(void)
 {
 	cuStreamSynchronize(STREAM(current, 9)); /* which nobody knows */
@@ -267,13 +273,21 @@ static void destroy_stream(void)
 static void calls_that_wait_let_it_go(void **state)
 {
 	static void (*const calls[])(void) = {
-		synchronize_stream,  synchronize_other_stream,
-		synchronize_context, synchronize_named_context,
-		synchronize_event,   copy,
-		copy_from_gpu,       copy_to_gpu,
-		copy_in_stream,      free_memory,
-		free_in_stream,      load_code,
-		unload_code,         destroy_stream,
+		synchronize_stream,
+		synchronize_stream_from_elsewhere,
+		synchronize_other_stream,
+		synchronize_context,
+		synchronize_named_context,
+		synchronize_event,
+		copy,
+		copy_from_gpu,
+		copy_to_gpu,
+		copy_in_stream,
+		free_memory,
+		free_in_stream,
+		load_code,
+		unload_code,
+		destroy_stream,
 	};
 
 	(void)state;
