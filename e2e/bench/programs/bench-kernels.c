@@ -75,7 +75,7 @@ struct cell {
 
 struct choice {
 	const char *only, *class, *form;
-	uint64_t trials, more;
+	uint64_t trials, more, drain;
 	bool check, chained, leaving;
 };
 
@@ -343,6 +343,7 @@ static void run_benchmark(struct workload *w, const struct choice *choice,
 	plan_init(&table.plan, &copy, w, w->size ? (uint32_t)w->size : copy.sizes[w->gpu][class]);
 	form_attach(&table.form, &table.plan);
 	table.form.chained = choice->chained;
+	table.form.drain_percent = choice->drain;
 	one_round(&table, choice->check);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
 		table.block_us[i].n = 0;
@@ -377,7 +378,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 int main(int argc, char **argv)
 {
 	struct workload w = {.seed = 1};
-	struct choice choice = {.class = "small"};
+	struct choice choice = {.class = "small", .drain = 100};
 	const struct workload_option own[] = {
 		{"only", OPTION_TEXT, &choice.only, "just the benchmark with this name"},
 		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
@@ -392,6 +393,8 @@ int main(int argc, char **argv)
 		 "a continuation behind each launch, as libweir has one or more"},
 		{"leaving", OPTION_FLAG, &choice.leaving,
 		 "compares ways of leaving: draining, saving, and both; also mixed-lengths"},
+		{"drain", OPTION_NUMBER, &choice.drain,
+		 "per cent of the time that libweir gives blocks to finish instead of being saved"},
 		{"trials", OPTION_NUMBER, &choice.trials,
 		 "evictions of each kernel in each variant that is of use"},
 		{0},

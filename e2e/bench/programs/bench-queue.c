@@ -29,7 +29,8 @@ extern const char spin_clock_ptx[];
 
 /* Shared by host and GPU. */
 struct shared {
-	volatile uint64_t demand, report;
+	volatile uint64_t demand;
+	volatile struct weir_report report;
 };
 
 struct queue {
@@ -97,7 +98,7 @@ static uint32_t evicted(uint64_t report)
 /* Fills the queue again. */
 static void fill(struct queue *queue)
 {
-	while (queue->hidden.serial - finished(queue->shared->report) < QUEUED) {
+	while (queue->hidden.serial - finished(queue->shared->report.launch) < QUEUED) {
 		queue->hidden.serial++;
 		CU(cuStreamWaitValue64(queue->stream, queue->demand, 0, CU_STREAM_WAIT_VALUE_EQ));
 		launch(queue, queue->stream);
@@ -116,7 +117,7 @@ static void spin_until(uint64_t when)
 /* Sets demand; returns ns until the last report, 0: there was none. */
 static uint64_t ask(struct queue *queue)
 {
-	uint64_t seen = queue->shared->report, asked, now, last;
+	uint64_t seen = queue->shared->report.launch, asked, now, last;
 	/* A launch that does not leave early reports when it is over. */
 	uint64_t patience = queue->ns == ENDLESS_NS ? PATIENCE_NS : queue->ns + 10 * QUIET_NS;
 
@@ -124,8 +125,8 @@ static uint64_t ask(struct queue *queue)
 	queue->shared->demand = 1;
 	do {
 		now = now_ns();
-		if (queue->shared->report != seen) {
-			seen = queue->shared->report;
+		if (queue->shared->report.launch != seen) {
+			seen = queue->shared->report.launch;
 			last = now;
 		}
 	} while (now - last < (last == asked ? patience : QUIET_NS));
@@ -135,7 +136,7 @@ static uint64_t ask(struct queue *queue)
 /* The launch that left is the one behind the last that finished. */
 static void carry_on(struct queue *queue)
 {
-	uint64_t report = queue->shared->report;
+	uint64_t report = queue->shared->report.launch;
 	struct queue next = *queue;
 
 	if (evicted(report) == queue->carried)
@@ -166,7 +167,7 @@ static void check(struct queue *queue)
 	size_t n = (size_t)queue->blocks * queue->threads;
 	cleanup(freep) uint32_t *counts = workload_alloc(n * sizeof(*counts));
 
-	while (finished(queue->shared->report) != queue->hidden.serial)
+	while (finished(queue->shared->report.launch) != queue->hidden.serial)
 		carry_on(queue);
 	CU(cuStreamSynchronize(queue->stream));
 	CU(cuMemcpyDtoH(counts, queue->counts, n * sizeof(*counts)));
@@ -224,9 +225,9 @@ int main(int argc, char **argv)
 	printf("{\"program\": \"bench-queue\", \"form\": \"%s\", \"length_us\": %.0f, "
 	       "\"blocks\": %u, \"queued\": %u, \"evicted\": %u, \"idle\": %u, "
 	       "\"p50\": %.1f, \"p99\": %.1f, \"max\": %.1f}\n",
-	       form, length_us, queue.blocks, QUEUED, evicted(queue.shared->report), queue.idle,
-	       samples_quantile(&queue.delays, 0.5), samples_quantile(&queue.delays, 0.99),
-	       samples_quantile(&queue.delays, 1));
+	       form, length_us, queue.blocks, QUEUED, evicted(queue.shared->report.launch),
+	       queue.idle, samples_quantile(&queue.delays, 0.5),
+	       samples_quantile(&queue.delays, 0.99), samples_quantile(&queue.delays, 1));
 	fflush(stdout);
 	/* What is queued, maybe without end, goes with the process. */
 	_exit(0);

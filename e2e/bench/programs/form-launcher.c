@@ -127,7 +127,7 @@ static char *transform_all(struct form *form, const struct benchmark *benchmark)
 void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark,
 	       unsigned more)
 {
-	*form = (struct form){.random = {1}, .more = more};
+	*form = (struct form){.random = {1}, .more = more, .drain_percent = 100};
 	form->ptx = transform_all(form, benchmark);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
@@ -282,11 +282,15 @@ static int attribute(const struct plan *plan, CUdevice_attribute attribute)
 	return value;
 }
 
-static uint32_t save_cycles(const struct plan *plan, uint64_t bytes)
+static uint32_t drain_cycles(const struct form *form, const struct plan *plan, uint64_t bytes)
 {
-	return weir_save_cycles(bytes, attribute(plan, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-				attribute(plan, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-				attribute(plan, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+	uint64_t cycles =
+		weir_save_cycles(bytes, attribute(plan, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+				 attribute(plan, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+				 attribute(plan, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+	uint64_t part = cycles * form->drain_percent / 100;
+
+	return part < INT32_MAX ? (uint32_t)part : INT32_MAX;
 }
 
 /* Adds the blocks that were saved and drained since this was last called. */
@@ -329,7 +333,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 		kernel->block_bytes = hidden->save_stride;
 		if (!form->variant.saves)
-			hidden->drain = save_cycles(plan, hidden->save_stride * workers[0]);
+			hidden->drain = drain_cycles(form, plan, hidden->save_stride * workers[0]);
 	}
 	parameters[launch->argument_count] = hidden;
 	if (form->evict) /* earlier work must not count */

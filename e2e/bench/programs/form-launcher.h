@@ -53,6 +53,7 @@ struct form {
 	unsigned more;                            /* registers */
 	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
 	unsigned save_count;
+	uint64_t drain_percent;  /* of what libweir sets weir_persistent.drain to */
 	bool chained;            /* a continuation stands behind each launch that is not evicted */
 	struct weir_slice slice; /* of the last launch */
 	struct weir_persistent persistent;

@@ -139,7 +139,7 @@ static_assert(offsetof(struct weir_words, ticket) == 16, "layout");
 
 /* What the last worker of a launch tells the host. */
 struct weir_report {
-	uint64_t launch; /* evictions << 32 | done */
+	_Alignas(16) uint64_t launch; /* evictions << 32 | done */
 	uint64_t blocks; /* drained << 32 | saved; resumable kernels with safe points only */
 };
 static_assert(sizeof(struct weir_report) == 16, "layout");
