@@ -3,7 +3,10 @@
 #include "weir/base.h"
 
 #define CLOCK_SET_NS 2000000   /* the clocks drift less between two calls */
-#define DOUBT_NS     30000000u /* a sample's error, where part of the period does not count */
+#define AWAITED_NS   15000000u /* after a period's end: its samples may come late */
+#define RETRY_NS     5000000u
+#define CALL_NS      2000000u  /* after the end */
+#define DOUBT_NS     20000000u /* a sample's error, where part of the period does not count */
 #define LEAST        2u        /* per cent of a period that counts as a whole */
 
 bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now)
@@ -37,6 +40,19 @@ struct process_sample process_periods_take(struct process_periods *periods, pid_
 		.end = end,
 		.percent = percent,
 	};
+}
+
+uint64_t process_periods_due(const struct process_periods *periods, uint64_t now, uint64_t interval)
+{
+	uint64_t last = (uint64_t)((int64_t)(periods->last * NS_PER_US) - periods->offset);
+	uint64_t due = now + interval;
+
+	if (!periods->period || !periods->last || now < last)
+		return due;
+	uint64_t n = (now - last) / periods->period, end = last + n * periods->period;
+	if (n && now - end < AWAITED_NS)
+		due = smaller(due, now + RETRY_NS);
+	return smaller(due, end + periods->period + CALL_NS);
 }
 
 bool process_use_shows(const struct process_sample *sample, uint64_t since)

@@ -101,9 +101,9 @@ static bool open_device(struct reader *reader)
 }
 
 /* With the lock. Until somebody asks, or the next call is due. */
-static void await_question(struct process_use *use)
+static void await_question(struct process_use *use, const struct process_periods *periods)
 {
-	uint64_t now = monotonic_now(), until = now + use->interval;
+	uint64_t now = monotonic_now(), until = process_periods_due(periods, now, use->interval);
 	struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
 			      .tv_nsec = (long)(until % NS_PER_S)};
 
@@ -133,7 +133,7 @@ static void *watch(void *argument)
 			pthread_mutex_lock(&use->lock);
 		}
 		if (works && !use->ends)
-			await_question(use);
+			await_question(use, &reader->periods);
 	}
 	pthread_mutex_unlock(&use->lock);
 	if (!works)

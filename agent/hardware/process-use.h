@@ -58,3 +58,6 @@ struct process_periods {
 bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now);
 struct process_sample process_periods_take(struct process_periods *periods, pid_t pid,
 					   uint64_t end_us, unsigned percent);
+/* When to call next: after @interval, or when there may be new samples, whatever is earlier. */
+uint64_t process_periods_due(const struct process_periods *periods, uint64_t now,
+			     uint64_t interval);

@@ -95,11 +95,24 @@ static void test_part_of_a_period(void **state)
 	sample(0, 99);
 	struct process_sample half = sample(200, 50), more = sample(200, 70);
 	assert_false(process_use_shows(&half, NOW + 100 * MS));
-	assert_true(process_use_shows(&more, NOW + 100 * MS));
+	assert_true(process_use_shows(&more, NOW + 110 * MS));
 	assert_false(process_use_shows(&more, NOW + 120 * MS));
 	struct process_sample all = sample(200, 100);
-	assert_true(process_use_shows(&all, NOW + 160 * MS));
+	assert_true(process_use_shows(&all, NOW + 170 * MS));
 	assert_false(process_use_shows(&all, NOW + 180 * MS));
+}
+
+static void test_calls_come_when_samples_do(void **state)
+{
+	(void)state;
+	assert_int_equal(process_periods_due(&periods, NOW, 20 * MS), NOW + 20 * MS);
+	sample(-200, 50);
+	sample(0, 50);
+	assert_int_equal(process_periods_due(&periods, NOW + 1 * MS, 20 * MS), NOW + 21 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW + 190 * MS, 20 * MS), NOW + 202 * MS);
+	/* They are late. */
+	assert_int_equal(process_periods_due(&periods, NOW + 204 * MS, 20 * MS), NOW + 209 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW + 220 * MS, 300 * MS), NOW + 402 * MS);
 }
 
 /* It says so once, and is never asked again. */
@@ -137,6 +150,7 @@ int main(void)
 		cmocka_unit_test_setup(test_period_not_known, set_up),
 		cmocka_unit_test_setup(test_whole_period, set_up),
 		cmocka_unit_test_setup(test_part_of_a_period, set_up),
+		cmocka_unit_test_setup(test_calls_come_when_samples_do, set_up),
 		cmocka_unit_test(test_no_library),
 		cmocka_unit_test(test_nobody_to_ask),
 	};
