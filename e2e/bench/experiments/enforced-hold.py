@@ -123,6 +123,13 @@ def repeats(bench, pid):
     return ", ".join(f"{after} ms: {took} (first {first})" for after, took, first in found)
 
 
+def counts(bench, number):
+    """What the driver counted of a stopped client: it may have run for the part of a period before its stop."""
+    found = [re.search(r"ran for (\d+) % of (\d+) ms that ended (\d+) ms after", line).groups()
+             for line in bench.node.agent_says(f"client {number}: ran for")]
+    return ", ".join(f"{part} % of {period} ms, its end {after} ms after the stop" for part, period, after in found)
+
+
 def seen(bench, pid):
     """When the agent saw that the process ran while it was stopped, as time.time(): a list."""
     lines = bench.node.agent_says(f"pid {pid}, runs while it is stopped")
@@ -141,6 +148,7 @@ def disobey(bench, name, way):
         part, moved, began = hold(bench, page, number, rate)
         bench.report.judge(f"runs while held for 10 s, {name}", part, bound, more)
         bench.report.add(f"repeated stops, {name}", repeats(bench, pid) or "none", " us")
+        bench.report.add(f"counted by the driver, {name}", counts(bench, number) or "nothing")
         at = seen(bench, pid)
         if way != "stop":
             bench.report.judge(f"stopped, {name}", stopped_after(moved), BOUNDS[f"stopped, {name}"])
