@@ -16,8 +16,8 @@ void code_loaded(const void *handle, bool library, const void *data, size_t size
 /* @module is the part of @library in the current context, and is unloaded with it. */
 void code_part_of(CUlibrary library, CUmodule module);
 
-/* The linker of the driver has made @data from inputs with PTX: @image, or NULL if they cannot be one
- * text. */
+/* The linker of the driver has made @data from inputs with PTX: @image, or NULL if they cannot be
+ * one text. */
 void code_linked(const void *data, size_t size, struct image *image);
 
 /* The PTX of a CUmodule or CUlibrary, for image_unref(). NULL: none, for the reason in @reason. */

@@ -275,13 +275,13 @@ static void many_live_registers(void **state)
 	for (size_t k = 0; k < 3; k++) {
 		look_at_many(&saves, enough[k], 1, 180);
 		assert_true(saves.eligible[0]);
-		look_at_many(&saves, enough[k], 1, 200);
+		look_at_many(&saves, enough[k], 1, 210);
 		assert_non_null(strstr(saves.reason[0], " registers are live at its safe points"));
 	}
 	for (size_t k = 0; k < 4; k++) {
 		look_at_many(&saves, scarce[k], 1, 90);
 		assert_true(saves.eligible[0]);
-		look_at_many(&saves, scarce[k], 1, 100);
+		look_at_many(&saves, scarce[k], 1, 110);
 		assert_non_null(strstr(saves.reason[0], " of 128 registers are live"));
 	}
 }

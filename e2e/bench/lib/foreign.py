@@ -54,7 +54,7 @@ class Kernel(typing.NamedTuple):
     name: str
     threads: int
     native: Entry
-    builds: list
+    builds: tuple
     error: str  # of weir-transform or ptxas
 
 
@@ -100,6 +100,17 @@ def blocks(entry, threads):
     return min(BLOCKS, WARPS // warps, 4 * (QUARTER_REGISTERS // per_warp) // warps, SHARED // shared)
 
 
+def verdicts(paths):
+    """(kernel, form, eligible, reason) of all kernels of the files; all forms of a kernel in turn."""
+    rows = []
+    for path in paths:
+        done = subprocess.run([TRANSFORM, "--list", path], capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            name, form, eligible, *reason = line.split("\t")
+            rows.append((f"{path.stem}: {name}", form, eligible == "yes", re.sub(r"^line \d+: ", "", " ".join(reason))))
+    return rows
+
+
 def name_at(data, at):
     return data[at : data.index(b"\0", at)].decode()
 
@@ -121,12 +132,12 @@ def survey_kernel(path, name, threads, native, folder):
     argv = [TRANSFORM, "--object", "--kernel", name, "--registers", str(native.registers), path, made]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
-        return Kernel(path.parent.name, path.stem, name, threads, native, [], done.stderr.strip())
+        return Kernel(path.parent.name, path.stem, name, threads, native, (), done.stderr.strip())
     builds, ptx = read_object(made.read_bytes())
     made.write_bytes(ptx)
     found, error = assemble(made) if ptx else ({}, "")
     made.unlink()
-    builds = [Build(form, reason, found.get(entry)) for form, entry, reason in builds]
+    builds = tuple(Build(form, reason, found.get(entry)) for form, entry, reason in builds)
     return Kernel(path.parent.name, path.stem, name, threads, native, builds, error)
 
 
