@@ -25,6 +25,10 @@ state() { awk '{ print $3 }' "/proc/$(program_of "$counter")/stat"; }
 is_frozen() { [ "$(state)" = T ]; }
 is_awake() { [ "$(state)" != T ]; }
 unseen() { ! grep -q "runs while it is stopped" "$work/agent.log"; }
+killed() { # by SIGKILL; its shell says so
+    wait "$counter"
+    [ $? = 137 ] && unset "clients[$counter]"
+}
 is_gone() { [ "$(status '[.clients[] | select(.command == "counter")] | length')" = 0 ]; }
 
 begin() { # OPTION...
@@ -108,4 +112,12 @@ check "tries again" eventually 30 with_mps
 unset CUDA_MPS_PIPE_DIRECTORY
 check "an agent where there is none" restart
 check "tries again, too" eventually 30 without_mps
+
+echo "disobedience: kill" >>"$work/agent.yaml"
+check "an agent that kills" restart
+check "finds that hardware preemption works" eventually 30 works
+check "a client that lets its channel group go on" begin --disobey stop --pause-us 2000
+check "is held" hold 60s
+check "and killed" eventually 30 is_gone
+check "by a signal" killed
 exit $failed
