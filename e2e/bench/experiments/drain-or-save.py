@@ -24,7 +24,7 @@ SIMULATED = True
 WITHIN_US = 100  # in which a kernel leaves in time
 MIXED = "mixed-lengths"
 TRIALS, SIMULATED_TRIALS = 50, 2
-LIMIT = 200  # seconds
+LIMIT = 270  # seconds
 
 
 class Ways(typing.NamedTuple):

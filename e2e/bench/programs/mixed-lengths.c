@@ -8,7 +8,7 @@
 #define FACTOR  1664525u
 #define ADDEND  1013904223u
 
-#define SHORT_STEPS     28 /* of a block of 5 us, if the GPU is full */
+#define SHORT_STEPS     18 /* of a block of 5 us, if the GPU is full */
 #define SIMULATED_STEPS 2
 #define LONGEST         1000 /* times the shortest */
 #define RARE            4096
