@@ -85,6 +85,29 @@ static const struct problem asynchronous[] = {
 		      "%r2; ret; }\n"},
 };
 
+/* Each block is a cluster of its own. */
+static const struct problem clusters[] = {
+	{.kernel = "k",
+	 .grid = {5, 4, 3},
+	 .block = {32, 1, 1},
+	 .out_words = 60 * 32,
+	 .ptx = HOPPER
+	 ".visible .entry k(.param .u64 out) .explicitcluster .reqnctapercluster 1, 1, 1\n"
+	 "{ .reg .b64 %d<4>; .reg .b32 %r<16>; .reg .pred %p<4>;\n"
+	 "ld.param.u64 %d0, [out]; mov.u32 %r0, %clusterid.x; mov.u32 %r1, %clusterid.y;\n"
+	 "mov.u32 %r2, %clusterid.z; mov.u32 %r4, %nclusterid.x; mov.u32 %r5, %nclusterid.y;\n"
+	 "mad.lo.u32 %r2, %r2, %r5, %r1; mad.lo.u32 %r2, %r2, %r4, %r0;\n"
+	 "mov.u32 %r0, %tid.x; mad.lo.u32 %r2, %r2, 32, %r0; mul.wide.u32 %d1, %r2, 4;\n"
+	 "add.u64 %d0, %d0, %d1; .shared .align 8 .b64 s; .shared .align 4 .b32 x;\n"
+	 "setp.eq.u32 %p0, %r0, 0; @%p0 mbarrier.init.shared::cta.b64 [s], 32;\n"
+	 "mov.u32 %r5, x; mov.u32 %r6, s; mov.u32 %r7, %cluster_ctarank;\n"
+	 "mapa.shared::cluster.u32 %r5, %r5, %r7; mapa.shared::cluster.u32 %r6, %r6, 0;\n"
+	 "@%p0 st.shared::cluster.u32 [%r5], %r2; fence.acq_rel.cluster; bar.sync 0;\n"
+	 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];\n" WAIT(
+		 "s", "0") "ld.shared::cluster.u32 %r8, [%r5]; mad.lo.u32 %r8, %r8, 3, %r2;\n"
+			   "st.global.u32 [%d0], %r8; ret; }\n"},
+};
+
 static void asynchronous_kernels(void **state)
 {
 	struct seen seen = {0};
@@ -92,6 +115,8 @@ static void asynchronous_kernels(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(asynchronous) / sizeof(asynchronous[0]); k++)
 		must_agree(&asynchronous[k], k, 30, &seen);
+	for (size_t k = 0; k < sizeof(clusters) / sizeof(clusters[0]); k++)
+		must_agree(&clusters[k], k, 30, &seen);
 	assert_true(seen.evictions > 0);
 }
 

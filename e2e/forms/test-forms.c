@@ -327,8 +327,8 @@ static const struct {
 	bool sliced;
 	const char *reason;
 } refused[] = {
-	{"mov.u32 %r0, %clusterid.x;", false, "cluster"},
-	{"barrier.cluster.arrive; barrier.cluster.wait;", false, "cluster"},
+	{"barrier.cluster.arrive; barrier.cluster.wait;", true, "threads have exited"},
+	{"call.uni place, ();", false, "place, which reads the block's index"},
 	{"mov.u32 %r0, %envreg2;", false, "cooperative grids"},
 	{"mov.u64 %d1, %gridid;", false, "launches"},
 	{"call.uni moves, ();", false, "moves, which contains an unsupported instruction"},
@@ -337,8 +337,8 @@ static const struct {
 	 "%p1, 1, 1, 0, 0; wgmma.wait_group.sync.aligned 1;",
 	 true, "before their wgmma.mma_async is complete"},
 	{"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes."
-	 "multicast::cluster [%r0], [%d0, {%r1}], [s], %h0;",
-	 true, "other blocks of the cluster"},
+	 "cta_group::2 [%r0], [%d0, {%r1}], [s];",
+	 true, "two blocks of a cluster"},
 	{"tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", true, "tensor memory"},
 	{"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
 	 "[%d0], [s], 128;",
@@ -366,7 +366,7 @@ static const struct {
 	 "a global variable of its own, own"},
 	{"clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
 	 "[s], [s];",
-	 false, "cluster"},
+	 false, "have not begun"},
 };
 
 struct verdicts {
@@ -390,7 +390,8 @@ static void refused_kernels(void **state)
 		".extern .func foreign;\n.func index { .reg .b32 %r; mov.u32 %r, %ctaid.x; ret; }\n"
 		".func waits { bar.sync 0; ret; }\n.func deep { call.uni waits, (); ret; }\n"
 		".func early { griddepcontrol.launch_dependents; ret; }\n.func ends { exit; "
-		"}\n.func moves { setmaxnreg.inc.sync.aligned.u32 64; ret; }\n.func shuffles { "
+		"}\n.func place { .reg .b32 %r; mov.u32 %r, %clusterid.y; ret; }\n"
+		".func moves { setmaxnreg.inc.sync.aligned.u32 64; ret; }\n.func shuffles { "
 		"bar.warp.sync -1; ret; }\n"
 		".func fades { .reg .b32 %m; .reg .pred %p; activemask.b32 %m; mov.pred %p, 0;\n"
 		"L: bar.warp.sync %m; @%p bra L; ret; }\n"
@@ -409,8 +410,8 @@ static void refused_kernels(void **state)
 
 		snprintf(text, sizeof(text),
 			 ".version 8.0\n.target sm_90a\n.address_size 64\n%s"
-			 ".visible .entry k()\n{ .reg .b32 %%r<4>; .reg .b64 %%d<4>; .reg .b16 "
-			 "%%h0; .reg .f32 %%f<4>; .reg .pred "
+			 ".visible .entry k()\n{ .reg .b32 %%r<4>; .reg .b64 %%d<4>; "
+			 ".reg .f32 %%f<4>; .reg .pred "
 			 "%%p<2>;\n"
 			 "mov.u32 %%r0, %%tid.x; setp.gt.u32 %%p0, %%r0, 9; setp.gt.u32 %%p1, "
 			 "%%r0, 8;\n"

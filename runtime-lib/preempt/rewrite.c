@@ -255,11 +255,31 @@ static bool follow(CUfunction original, CUfunction variant, int cache_config)
 	return true;
 }
 
+/* Whether its blocks are launched in clusters of several. Forms suppose that each is alone
+ * (transformer/FORMS.md). Older drivers have no such attributes. */
+static bool in_clusters(CUfunction function)
+{
+	static const CUfunction_attribute attributes[] = {
+		CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+		CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+		CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+	};
+	int blocks;
+
+	for (size_t i = 0; i < countof(attributes); i++)
+		if (real(cuFuncGetAttribute)(&blocks, attributes[i], function) == CUDA_SUCCESS &&
+		    blocks > 1)
+			return true;
+	return false;
+}
+
 bool rewrite_follow(const struct origin *origin, const struct rewritten *rewritten)
 {
 	CUfunction original = rewrite_original(origin);
 	int config = atomic_load(&origin->cache_config);
 
+	if (original && in_clusters(original))
+		return false;
 	for (size_t i = 0; original && i < WEIR_FORM_COUNT * BUILDS_MAX; i++) {
 		CUfunction variant = rewritten->variants[i / BUILDS_MAX][i % BUILDS_MAX].function;
 		if (variant && !follow(original, variant, config))

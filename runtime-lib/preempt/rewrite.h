@@ -61,7 +61,8 @@ const struct rewritten *rewrite_load(const struct origin *origin, const char *ke
  * known. */
 CUfunction rewrite_original(const struct origin *origin);
 
-/* Gives the variants the attributes of the program's kernel. False: one cannot have them. */
+/* Gives the variants the attributes of the program's kernel. False: one cannot have them, or the
+ * kernel is launched in clusters. */
 bool rewrite_follow(const struct origin *origin, const struct rewritten *rewritten);
 
 /* @module: unloads the module, too. The record stays readable for a while, for a launch that has

@@ -377,7 +377,7 @@ static _Atomic uintptr_t next_code = 0x100000;
 struct slot {
 	uintptr_t code; /* the module or library */
 	int is_kernel;
-	int max_dynamic, carveout;
+	int max_dynamic, carveout, cluster_width, other;
 	char name[64];
 };
 static struct slot slots[4096];
@@ -559,8 +559,16 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 
 static int *attribute_of(struct slot *slot, CUfunction_attribute attribute)
 {
-	return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? &slot->max_dynamic
-									    : &slot->carveout;
+	switch (attribute) {
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		return &slot->max_dynamic;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return &slot->carveout;
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+		return &slot->cluster_width;
+	default:
+		return &slot->other;
+	}
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)

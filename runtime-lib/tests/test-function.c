@@ -346,6 +346,30 @@ static void attributes_hold_for_forms(void **state)
 	context_gone(n);
 }
 
+static void set_cluster_width(CUfunction function, int value)
+{
+	assert_int_equal(
+		cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, value),
+		CUDA_SUCCESS);
+}
+
+static void clusters_have_no_forms(void **state)
+{
+	(void)state;
+	unsigned n = context_welcomed(2);
+	CUmodule module = load(PTX);
+	CUfunction handle = get(module, "add");
+	set_cluster_width(handle, 1);
+	struct function *function = wanted(handle);
+	answer_well("add");
+	assert_true(becomes(function, FUNCTION_READY));
+	assert_non_null(atomic_load(&function->rewritten));
+	set_cluster_width(handle, 2);
+	assert_null(atomic_load(&function->rewritten));
+	cuModuleUnload(module);
+	context_gone(n);
+}
+
 static void libraries_are_in_each_context_their_own(void **state)
 {
 	CUlibrary library;
@@ -454,6 +478,7 @@ int main(void)
 		cmocka_unit_test(answers_after_the_end_belong_to_no_client),
 		cmocka_unit_test(code_is_loaded_when_nothing_can_hang),
 		cmocka_unit_test(attributes_hold_for_forms),
+		cmocka_unit_test(clusters_have_no_forms),
 		cmocka_unit_test(libraries_are_in_each_context_their_own),
 		cmocka_unit_test(linked_code_is_known),
 	};

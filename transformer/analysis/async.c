@@ -5,7 +5,7 @@
 
 #define WITH_MAX 3
 
-static const char cluster[] = "reaches into other blocks of the cluster";
+static const char pair[] = "works for two blocks of a cluster";
 static const char tensor_memory[] = "uses tensor memory, which no form gives back between blocks";
 static const char unknown[] = "starts asynchronous work that may outlast the block";
 
@@ -14,10 +14,8 @@ static const struct {
 	const char *name, *with[WITH_MAX];
 	struct async_use use;
 } rows[] = {
-	{"cp", {"multicast::cluster"}, {ASYNC_OTHER, cluster}},
-	{"cp", {"cta_group::1"}, {ASYNC_OTHER, cluster}},
-	{"cp", {"cta_group::2"}, {ASYNC_OTHER, cluster}},
-	{"cp", {"bulk", "shared::cluster", "shared::cta"}, {ASYNC_OTHER, cluster}},
+	{"cp", {"cta_group::1"}, {ASYNC_OTHER, pair}},
+	{"cp", {"cta_group::2"}, {ASYNC_OTHER, pair}},
 	{"cp", {"bulk", "prefetch"}, {ASYNC_HINT, NULL}},
 	{"cp", {"bulk", "bulk_group"}, {ASYNC_STORE, NULL}},
 	{"cp", {"bulk", "commit_group"}, {ASYNC_STORE, NULL}},
@@ -29,8 +27,8 @@ static const struct {
 	{"fence", {"mbarrier_init"}, {ASYNC_MBARRIER, NULL}},
 	{"mbarrier", {NULL}, {ASYNC_MBARRIER, NULL}},
 	{"wgmma", {NULL}, {ASYNC_MATRIX, NULL}},
-	{"st", {"async"}, {ASYNC_OTHER, cluster}},
-	{"red", {"async"}, {ASYNC_OTHER, cluster}},
+	{"st", {"async"}, {ASYNC_LOAD, NULL}},
+	{"red", {"async"}, {ASYNC_LOAD, NULL}},
 	{"tcgen05", {NULL}, {ASYNC_OTHER, tensor_memory}},
 };
 

@@ -7,7 +7,7 @@
 enum async_kind {
 	ASYNC_COPY,     /* cp.async: cp.async.wait_all awaits it */
 	ASYNC_MBARRIER, /* works on an mbarrier, which must be invalidated */
-	ASYNC_LOAD,     /* a bulk copy into shared memory: the kernel awaits it at an mbarrier */
+	ASYNC_LOAD,     /* writes to shared memory: the kernel awaits it at an mbarrier */
 	ASYNC_STORE,    /* bulk copies out of shared memory, and their groups */
 	ASYNC_MATRIX,   /* wgmma, and its groups */
 	ASYNC_HINT,     /* a prefetch */

@@ -43,9 +43,19 @@ struct analysis {
 
 static bool is_uniform_special(const char *name)
 {
-	static const char *const uniform[] = {"%ctaid",   "%nctaid", "%ntid",
-					      "%smid",    "%nsmid",  "%gridid",
-					      "%nwarpid", "WARP_SZ", "%dynamic_smem_size"};
+	static const char *const uniform[] = {"%ctaid",
+					      "%nctaid",
+					      "%ntid",
+					      "%smid",
+					      "%nsmid",
+					      "%gridid",
+					      "%nwarpid",
+					      "WARP_SZ",
+					      "%dynamic_smem_size",
+					      "%cluster_ctaid",
+					      "%cluster_nctaid",
+					      "%cluster_ctarank",
+					      "%cluster_nctarank"};
 
 	for (size_t k = 0; k < sizeof(uniform) / sizeof(uniform[0]); k++) {
 		size_t len = strlen(uniform[k]);

@@ -1,6 +1,7 @@
-/* Replaces %ctaid and %nctaid by values. The grid's size comes from the hidden parameter. In sliced
- * the block index is the launch's own plus an offset; in the other forms the loop around the blocks
- * writes it to registers. */
+/* Replaces %ctaid and %nctaid by values. %clusterid and %nclusterid are the same, because no form
+ * is launched in clusters. The grid's size comes from the hidden parameter. In sliced the block
+ * index is the launch's own plus an offset; in the other forms the loop around the blocks writes it
+ * to registers. */
 #include "passes/pass.h"
 
 #include <stddef.h>
@@ -49,6 +50,20 @@ static void replace_grid(struct cursor *at, struct rewrite *rewrite, unsigned ax
 	load_hidden(at, rewrite, size, offset + axis * 4);
 }
 
+static void name_clusters(struct function *f)
+{
+	static const char *const names[][2] = {
+		{"%clusterid.x", "%ctaid.x"},   {"%clusterid.y", "%ctaid.y"},
+		{"%clusterid.z", "%ctaid.z"},   {"%clusterid.w", "%ctaid.w"},
+		{"%nclusterid.x", "%nctaid.x"}, {"%nclusterid.y", "%nctaid.y"},
+		{"%nclusterid.z", "%nctaid.z"}, {"%nclusterid.w", "%nctaid.w"},
+	};
+
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		if (edit_uses_special(f, names[k][0]))
+			edit_replace_special(f, names[k][0], op_special(f, names[k][1]));
+}
+
 /* The fourth parts are constant. */
 static void replace_fourth(struct function *f)
 {
@@ -62,6 +77,7 @@ static void run(struct rewrite *rewrite)
 	struct block *start = edit_block(f, NULL, "values");
 	struct cursor at = cursor_start(f, start);
 
+	name_clusters(f);
 	for (unsigned axis = 0; axis < 3; axis++) {
 		replace_index(&at, rewrite, axis);
 		replace_grid(&at, rewrite, axis);

@@ -58,7 +58,8 @@ static int effects_of(struct function *f)
 	cfg_build(f, &cfg);
 	pairs = warp_pairs_find(f, &cfg);
 
-	if (edit_uses_special(f, "%ctaid") || edit_uses_special(f, "%nctaid"))
+	if (edit_uses_special(f, "%ctaid") || edit_uses_special(f, "%nctaid") ||
+	    edit_uses_special(f, "%clusterid") || edit_uses_special(f, "%nclusterid"))
 		effects |= CALLEE_INDEX;
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_SHARED)

@@ -24,7 +24,6 @@ static const struct {
 	const char *reason;
 } bad_classes[] = {
 	{OP_UNKNOWN, LOOPS, "is unknown and might wait for other threads"},
-	{OP_CLUSTER, ALL, "reaches into other blocks of the cluster"},
 	/* Only in called functions: dependents.c has removed the kernel's own. */
 	{OP_GRID, ALL, "lets the next kernel begin before this one is finished"},
 	{OP_STACK, LOOPS, "allocates stack that is freed only when the thread exits"},
@@ -33,20 +32,10 @@ static const struct {
 };
 
 static const struct bad bad_specials[] = {
-	{"%clusterid", ALL, "depends on the cluster"},
-	{"%nclusterid", ALL, "depends on the cluster"},
-	{"%cluster_ctaid", ALL, "depends on the cluster"},
-	{"%cluster_nctaid", ALL, "depends on the cluster"},
-	{"%cluster_ctarank", ALL, "depends on the cluster"},
-	{"%cluster_nctarank", ALL, "depends on the cluster"},
-	{"%is_explicit_cluster", ALL, "depends on the cluster"},
 	{"%gridid", ALL, "differs between the launches of one kernel"},
 	{"%total_smem_size", LOOPS, "includes shared memory that the form adds"},
 	{"%aggr_smem_size", LOOPS, "includes shared memory that the form adds"},
 };
-
-static const char *const bad_directives[] = {"explicitcluster", "reqnctapercluster",
-					     "maxclusterrank", "blocksareclusters"};
 
 static const struct {
 	enum callee_effect effect;
@@ -75,10 +64,35 @@ static const char *async_reason(const struct mnemonic *m, unsigned form)
 	return form & RESUMABLE ? "starts asynchronous work that a safe point cannot await" : NULL;
 }
 
+/* No form is launched in clusters, so each block is the only one of its cluster. */
+static const char *cluster_reason(const struct mnemonic *m, unsigned form)
+{
+	if (!strcmp(m->name, "clusterlaunchcontrol"))
+		return "takes blocks of the grid that have not begun";
+	if (!strcmp(m->name, "barrier") && form & LOOPS)
+		return "waits until threads have exited or come";
+	return form & RESUMABLE ? "has an address that may differ where the block resumes" : NULL;
+}
+
+/* Whether the kernel can only be launched in clusters that the launch describes, or of several
+ * blocks. */
+static bool needs_clusters(const struct function *f)
+{
+	const struct directive *shape = function_directive(f, "reqnctapercluster");
+
+	for (unsigned k = 0; shape && k < shape->value_count; k++)
+		if (shape->values[k] > 1)
+			return true;
+	return function_directive(f, "blocksareclusters") ||
+	       (function_directive(f, "explicitcluster") && !shape);
+}
+
 static const char *class_reason(const struct instruction *i, unsigned form)
 {
 	if (i->mnemonic->op_class == OP_ASYNC)
 		return async_reason(i->mnemonic, form);
+	if (i->mnemonic->op_class == OP_CLUSTER)
+		return cluster_reason(i->mnemonic, form);
 	for (size_t k = 0; k < COUNT(bad_classes); k++)
 		if (bad_classes[k].op_class == i->mnemonic->op_class && bad_classes[k].forms & form)
 			return bad_classes[k].reason;
@@ -147,9 +161,8 @@ static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 
-	for (size_t k = 0; k < COUNT(bad_directives); k++)
-		if (function_directive(f, bad_directives[k]))
-			pass_refuse(rewrite, f->at, "the kernel is launched in clusters");
+	if (needs_clusters(f))
+		pass_refuse(rewrite, f->at, "the kernel is launched in clusters");
 	/* bar.warp.sync and shfl.sync need PTX 6.0. */
 	if (LOOPS & 1u << rewrite->form->id && !pass_has_isa(f->module, 6, 0))
 		pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");

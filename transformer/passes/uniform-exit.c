@@ -127,7 +127,8 @@ static bool shares(const struct instruction *i)
 		if (o->kind == OPERAND_VARIABLE && o->variable->space == SPACE_SHARED)
 			return true;
 	}
-	return op_class == OP_CALL || op_class == OP_ASYNC || mnemonic_has(i->mnemonic, "shared") ||
+	return op_class == OP_CALL || op_class == OP_ASYNC || op_class == OP_CLUSTER ||
+	       mnemonic_has(i->mnemonic, "shared") ||
 	       (barrier_read(i, &barrier) && barrier.is_counted);
 }
 

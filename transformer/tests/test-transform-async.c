@@ -30,7 +30,7 @@
 #define MISS "@%p0 ret; bar.sync 0;"
 
 /* The text of a kernel's copy in a form; "" if it is refused. */
-static char *form_of(enum weir_form form, const char *code)
+static char *form_with(enum weir_form form, const char *head, const char *code)
 {
 	struct weir_transform_options options = {.forms = 1u << form};
 	struct weir_error error;
@@ -39,16 +39,21 @@ static char *form_of(enum weir_form form, const char *code)
 
 	snprintf(text, sizeof(text),
 		 ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n"
-		 ".maxntid 384\n{ .reg .b32 %%r<4>; .reg .b64 %%d<4>; .reg .pred %%p<2>;\n"
+		 ".maxntid 384\n%s { .reg .b32 %%r<4>; .reg .b64 %%d<4>; .reg .pred %%p<2>;\n"
 		 ".reg .f32 %%f<4>; .shared .align 8 .b64 s; mov.u32 %%r0, %%tid.x;\n"
 		 "setp.gt.u32 %%p0, %%r0, 9;\n%s ret; }\n",
-		 code);
+		 head, code);
 	assert_int_equal(weir_transform(&out, &len, text, strlen(text), &options, &error), 0);
 	copy = strstr(out, weir_form_suffix(form));
 	copy = strdup(copy ? copy : "");
 	free(out);
 	assert_non_null(copy);
 	return copy;
+}
+
+static char *form_of(enum weir_form form, const char *code)
+{
+	return form_with(form, "", code);
 }
 
 static unsigned count(const char *text, const char *what)
@@ -137,12 +142,39 @@ static void registers_stay(void **state)
 	free(sliced);
 }
 
+static const struct {
+	const char *head;
+	bool eligible;
+} heads[] = {
+	{".explicitcluster .reqnctapercluster 1, 1, 1", true},
+	{".maxclusterrank 8", true}, /* a launcher keeps launches in clusters native */
+	{".explicitcluster .reqnctapercluster 1, 2, 1", false},
+	{".reqnctapercluster 2", false},
+	{".explicitcluster", false},
+	{".reqntid 384 .blocksareclusters .reqnctapercluster 1, 1, 1", false},
+};
+
+static void kernels_for_clusters(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof(heads) / sizeof(heads[0]); k++) {
+		for (enum weir_form form = WEIR_SLICED; form <= WEIR_PERSISTENT; form++) {
+			char *copy = form_with(form, heads[k].head, "");
+
+			if ((*copy != '\0') != heads[k].eligible)
+				fail_msg("%s", heads[k].head);
+			free(copy);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(between_blocks),
 		cmocka_unit_test(awaited_products),
 		cmocka_unit_test(registers_stay),
+		cmocka_unit_test(kernels_for_clusters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,29 @@ __device__ inline void mbarrier_arrive(unsigned barrier)
 	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+/* This block's number in its cluster. */
+__device__ inline unsigned block_rank()
+{
+	unsigned rank;
+
+	asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+	return rank;
+}
+
+/* At the mbarrier of another block of the cluster. */
+__device__ inline void mbarrier_arrive_at(unsigned barrier, unsigned rank)
+{
+	asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;\n"
+		     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }" ::"r"(barrier), "r"(rank)
+		     : "memory");
+}
+
+/* A barrier of so many threads. */
+__device__ inline void barrier_of(unsigned number, unsigned threads)
+{
+	asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
 __device__ inline void mbarrier_expect(unsigned barrier, unsigned bytes)
 {
 	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");

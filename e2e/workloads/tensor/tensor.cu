@@ -98,6 +98,7 @@ extern "C" __global__ void __launch_bounds__(256) bulk_mix(const unsigned *in, u
 #define A_BYTES (128 * TILE_K * 2)
 
 /* A product as CUTLASS makes it: a warp group brings tiles with the tensor memory accelerator, two others multiply.
+ * It is written for clusters, and launched without.
  * c[m][n] = sum over k of a[m][k] * b[n][k]; a block has 128 x 128 of c. */
 extern "C" __global__ void __launch_bounds__(384, 1)
 	gemm_specialised(const __grid_constant__ tensor_map a, const __grid_constant__ tensor_map b, float *c, unsigned n,
@@ -145,8 +146,9 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 		wgmma_commit();
 		wgmma_wait<0>();
 		if (threadIdx.x % 128 == 0)
-			mbarrier_arrive(empty + 8 * stage);
+			mbarrier_arrive_at(empty + 8 * stage, block_rank());
 	}
+	barrier_of(1, 256);
 	unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 	unsigned row = blockIdx.y * 128 + (group - 1) * 64 + warp * 16 + lane / 4;
 	float *at = c + (size_t)row * n + blockIdx.x * 128 + lane % 4 * 2;

@@ -145,3 +145,18 @@ int ptx_decode_cp(struct ptx_parser *p, struct ptx_statement *s)
 		return ptx_unknown(p, &s->opcode, "this form of cp.async");
 	return ptx_emit(p, s, &nothing);
 }
+
+/* An address of the same memory in block 0 of the cluster, which is this block: a move. */
+int ptx_decode_mapa(struct ptx_parser *p, struct ptx_statement *s)
+{
+	uint32_t rank;
+	int r = ptx_want(p, s, 3, 3);
+
+	if (r || (r = ptx_source(p, s, &s->operands[2], PTX_u32, &rank)))
+		return r;
+	ptx_take(s, "shared::cluster");
+	s->n = 2;
+	s->opcode.text = "mov";
+	s->opcode.len = 3;
+	return ptx_decode_mov(p, s);
+}
