@@ -92,8 +92,7 @@ static void refuse_spilling(struct saver *s)
 	uint32_t live = 2 * s->wide + s->words, most = registers_of_thread(s->f);
 
 	if (live > most / 5 * 4)
-		pass_refuse(s->rewrite, s->f->at,
-			    "%u of %u registers are live at its safe points, which is too many",
+		pass_refuse(s->rewrite, s->f->at, "%u of %u registers are live at its safe points",
 			    live, most);
 }
 
