@@ -124,6 +124,14 @@ template <int groups> __device__ inline void wgmma_wait()
 	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
 }
 
+/* The compiler must not read @d before. */
+template <int n> __device__ inline void wgmma_settle(float (&d)[n])
+{
+#pragma unroll
+	for (int i = 0; i < n; i++)
+		asm volatile("" : "+f"(d[i])::"memory");
+}
+
 #define D8(d, k) "+f"(d[k]), "+f"(d[k + 1]), "+f"(d[k + 2]), "+f"(d[k + 3]), "+f"(d[k + 4]), "+f"(d[k + 5]), \
 		"+f"(d[k + 6]), "+f"(d[k + 7])
 

@@ -49,8 +49,8 @@ extern "C" __global__ void __launch_bounds__(160) ring_fold(const unsigned *in, 
 
 #define ROW 1024u /* words */
 
-/* Bulk copies in and out: each row is brought, changed, and sent away, with @rows rows for a block. A block leaves
- * with stores under way, as a kernel may. */
+/* Bulk copies in and out: each row is brought, changed, and sent away, with @rows rows for a block. A block
+ * leaves when its stores have read shared memory, though not yet written all of it. */
 extern "C" __global__ void __launch_bounds__(256) bulk_mix(const unsigned *in, unsigned *out, unsigned rows)
 {
 	extern __shared__ __align__(128) unsigned dynamic[];
@@ -92,6 +92,8 @@ extern "C" __global__ void __launch_bounds__(256) bulk_mix(const unsigned *in, u
 			bulk_load(shared_address(from + next % STAGES * ROW), mine + next * ROW, ROW * 4, barrier);
 		}
 	}
+	if (threadIdx.x == 0)
+		bulk_wait_read<0>();
 }
 
 #define TILE_K  64
@@ -148,6 +150,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 		if (threadIdx.x % 128 == 0)
 			mbarrier_arrive_at(empty + 8 * stage, block_rank());
 	}
+	wgmma_settle(d);
 	barrier_of(1, 256);
 	unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 	unsigned row = blockIdx.y * 128 + (group - 1) * 64 + warp * 16 + lane / 4;
@@ -207,6 +210,7 @@ extern "C" __global__ void __launch_bounds__(128)
 			load(next);
 	}
 	wgmma_wait<0>();
+	wgmma_settle(d);
 	__syncthreads();
 	unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
 	float *to = (float *)tiles + row * 64 + lane % 4 * 2;
