@@ -33,7 +33,7 @@ static uint32_t swizzle(const struct ptx_tensor_map *map, uint32_t offset)
 	return offset ^ ((offset >> 7 & mask) << 4);
 }
 
-/* Copies a row of the box: @from is its coordinates, without the first. */
+/* Copies a row of the box, which begins at @global; @inside: its coordinates but the first are. */
 static bool copy_row(struct ptx_warp *w, const struct ptx_bulk *copy, uint64_t global,
 		     uint32_t offset, bool inside)
 {
@@ -42,8 +42,14 @@ static bool copy_row(struct ptx_warp *w, const struct ptx_bulk *copy, uint64_t g
 
 	for (uint32_t k = 0; k < map->box[0]; k++, offset += map->element) {
 		int64_t x = (int64_t)copy->at[0] + k;
-		uint8_t *at = w->block->shared + swizzle(map, copy->shared + offset), *to;
+		uint32_t place = swizzle(map, copy->shared + offset);
+		uint8_t *at = w->block->shared + place, *to;
 
+		/* A swizzled piece may lie behind the tile's end. */
+		if (place + map->element > w->block->shared_bytes) {
+			ptx_fault(w, copy->insn, "no shared memory at 0x%x", place);
+			return false;
+		}
 		if (!inside || x < 0 || x >= map->dims[0]) {
 			if (is_load)
 				memset(at, map->nan ? ONE_BYTES : 0, map->element);
