@@ -70,7 +70,8 @@ include $(addsuffix /module.mk,$(MODULES))
 # A source is compiled once for all that have the same flags: their objects are in a folder with the flags' name.
 # $(call objects,NAME): where the objects of NAME's sources are.
 space       := $(subst ,, )
-flags-name   = $(or $(subst /,+,$(subst $(space),_,$(strip $(subst ",,$(subst ',,$(subst =,-,$($1_CPPFLAGS) $($1_CFLAGS))))))),plain)
+flags-of     = $(subst $(CURDIR)/,,$(subst $(GEN),gen,$($1_CPPFLAGS) $($1_CFLAGS)))
+flags-name   = $(or $(subst /,+,$(subst $(space),_,$(strip $(subst ",,$(subst ',,$(subst =,-,$(flags-of))))))),plain)
 objects      = $(patsubst %,$(B)/obj/$(call flags-name,$1)/%.o,$(basename $($1_SRC)))
 COMPILED    :=# flags' names that have rules
 

@@ -8,11 +8,13 @@ dir=$(mktemp -d /tmp/weir-compile-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 
 word() { # VALUE BYTES: little endian
-    local i
+    local i byte bytes=
     for ((i = 0; i < $2; i++)); do
-        # shellcheck disable=SC2059 # the format is the byte
-        printf "\\x$(printf '%02x' $(($1 >> 8 * i & 255)))"
+        printf -v byte '\\x%02x' $(($1 >> 8 * i & 255))
+        bytes+=$byte
     done
+    # shellcheck disable=SC2059 # the format is the bytes
+    printf "$bytes"
 }
 
 request() { # FILE KERNEL SM FORMS

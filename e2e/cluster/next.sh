@@ -7,8 +7,7 @@ B=${B:-build}
 there=$B/$1
 
 rm -rf "$there"
-mkdir -p "$there/obj"
-cp -rp "$B/gen" "$there/gen"
-find "$B/obj" -mindepth 1 -maxdepth 1 ! -name 'test-*' ! -name 'fuzz-*' ! -name 'bench-*' -exec cp -rpt "$there/obj" {} +
+mkdir -p "$there"
+cp -rp "$B/gen" "$B/obj" "$there"
 grep -rlF --include='*.o' "$VERSION" "$there/obj" | xargs rm
 make -s B="$there" VERSION="$1" shipped
