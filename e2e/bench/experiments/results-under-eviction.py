@@ -17,7 +17,8 @@ SIMULATED = True
 
 FORMS = ("persistent", "resumable")
 TENSOR = "tensor"  # the program with kernels for tensor cores; the others are in `kernels`
-REPEATS = {"kernels": 20, TENSOR: 2}  # launches before results are checked; the simulated GPU takes long for matrices
+REPEAT = 20  # launches before results are checked
+SIMULATED_REPEAT = {"kernels": REPEAT, TENSOR: 2}  # the simulated GPU takes long for matrices
 EVICTIONS = 1000  # of each workload
 GROUP = 9  # workloads at once
 PASSES = (("small", GROUP), ("large", 3))  # class of the input, workloads at once
@@ -67,7 +68,8 @@ def wait_evicted(watch, clients, want):
 def group_result(bench, watch, run, group, want):
     """Name to (hash or None, evictions, message)."""
     results = {}
-    options = "--seconds", str(2 * EVICTION_SECONDS), "--repeat", str(REPEATS[run.program])
+    repeat = SIMULATED_REPEAT[run.program] if bench.node.simulated else REPEAT
+    options = "--seconds", str(2 * EVICTION_SECONDS), "--repeat", str(repeat)
     argv = argv_of(bench, run.program, run.input_class, *options)
     env = {"WEIR_FORM": run.form}
     clients = [bench.node.start(f"{run.form}-{name}", [*argv, "--only", name], LOW, True, env=env) for name in group]
