@@ -56,6 +56,7 @@ all first-light workloads-checked launch-cost
 # Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
 all forms form-coverage form-leave-time queue-leave-time drain-or-save form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
+all forms tensor-cores
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
 all first-launches first-launch second-start programs

@@ -215,7 +215,7 @@ static void plan_gemm_pipelined(struct plan *plan, uint32_t tiles)
 		large, small, trivial  \
 	}
 const struct benchmark benchmarks[] = {
-	BENCHMARK("ring-fold", plan_ring_fold, "blocks", CLASSES(2000, 300, 40),
+	BENCHMARK("ring-fold", plan_ring_fold, "blocks", CLASSES(2000, 300, 16),
 		  CLASSES(1u << 17, 1u << 14, 500)),
 	BENCHMARK("bulk-mix", plan_bulk_mix, "blocks", CLASSES(200, 60, 12),
 		  CLASSES(1u << 13, 1u << 11, 100)),
