@@ -234,13 +234,18 @@ static bool may_be_resumable(const struct autotuner *tuner, const struct launch_
 	return !whole_grid_fits(tuner) || launch_blocks(tuner) <= config->workers;
 }
 
-/* The first build that can be launched: the others have fewer registers than their code wants. */
+/* The first build that can be launched and has at least half of the most blocks on the GPU: the
+ * others have fewer registers than their code wants. */
 static bool resumable_build(const struct autotuner *tuner, struct launch_config *config,
 			    const struct kernel_facts *facts)
 {
+	struct launch_config most;
+
+	if (!best_build(&most, facts, WEIR_RESUMABLE))
+		return false;
 	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
 		if (config_init(config, facts, WEIR_RESUMABLE, build) &&
-		    may_be_resumable(tuner, config))
+		    2 * config->workers >= most.workers && may_be_resumable(tuner, config))
 			return true;
 	}
 	return false;

@@ -69,14 +69,17 @@ static uint32_t words_of(const struct alive *alive)
 	return alive->n_whole + (alive->n_half + 1) / 2 + (alive->n_flags + 31) / 32;
 }
 
-/* How many registers ptxas may give to a thread. */
-static uint32_t registers_of_thread(const struct function *f)
+/* How many registers ptxas may give to a thread, by the kernel's own head: a build with fewer may
+ * spill. */
+static uint32_t registers_of_thread(const struct rewrite *rewrite)
 {
+	const struct function *f = rewrite->function;
 	const struct directive *limit = function_directive(f, "maxnreg");
 	const struct directive *blocks = function_directive(f, "minnctapersm");
 	uint64_t threads = function_threads(f);
 
-	if (limit && limit->value_count && limit->values[0])
+	if (limit && limit->value_count && limit->values[0] &&
+	    limit->values[0] != rewrite->registers_max)
 		return limit->values[0];
 	if (blocks && blocks->value_count && blocks->values[0])
 		threads *= blocks->values[0];
@@ -89,7 +92,7 @@ static uint32_t registers_of_thread(const struct function *f)
  * original. */
 static void refuse_spilling(struct saver *s)
 {
-	uint32_t live = 2 * s->wide + s->words, most = registers_of_thread(s->f);
+	uint32_t live = 2 * s->wide + s->words, most = registers_of_thread(s->rewrite);
 
 	if (live > most / 5 * 4)
 		pass_refuse(s->rewrite, s->f->at, "%u of %u registers are live at its safe points",
