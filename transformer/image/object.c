@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN      8u
+#define ALIGN 8u
+/* The most that ptxas gives to a thread: no limit. */
+#define REGISTERS_OF_THREAD 255u
+
 #define BUILDS_MAX (WEIR_FORM_COUNT + 3)
 
 struct building {
@@ -94,7 +97,8 @@ static bool add_build(struct building *b, struct function *kernel, const struct 
 static void add_form(struct building *b, struct function *kernel, const struct form *form)
 {
 	unsigned native = b->request->registers;
-	bool has_narrow = native && (form->id == WEIR_PERSISTENT || form->id == WEIR_RESUMABLE);
+	bool has_narrow = native && weir_registers_max(native) < REGISTERS_OF_THREAD &&
+			  (form->id == WEIR_PERSISTENT || form->id == WEIR_RESUMABLE);
 	bool has_wide = native && form->id == WEIR_PERSISTENT;
 	const struct build builds[] = {
 		{form, "", 0},

@@ -180,6 +180,11 @@ static void persistent_is_built_three_times(void **state)
 	assert_non_null(strstr(ptx, ".maxnreg 40"));
 	assert_non_null(strstr(ptx, ".maxnreg 48"));
 	free(b.data);
+
+	request.registers = 250; /* all that a thread can have */
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
+	assert_int_equal(head_of(&b)->n_forms, 2);
+	free(b.data);
 }
 
 static const struct {
