@@ -143,7 +143,7 @@ copy_programs bench "$B"/bench/*
 copy_programs tests "$B"/tests/test-*
 copy_programs programs "$B"/programs/*
 copy_programs simprograms "$B"/simprograms/*
-mkdir -p "$root"/{lib,simcuda,e2e/bench/programs}
+mkdir -p "$root"/{lib,simcuda,e2e/bench/programs,e2e/foreign}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B"/lib/libweir{,-nvml,-mps}.so "$root/lib/"
@@ -151,6 +151,7 @@ install -D -m 644 runtime-lib/include/weir/weir.h "$root/include/weir/weir.h"
 cp -r runtime-lib/examples "$root/"
 cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"
 cp e2e/bench/programs/*.{py,sh} "$root/e2e/bench/programs/"
+cp e2e/foreign/*.py "$root/e2e/foreign/"
 rm -rf "$root"/e2e/bench/*/__pycache__
 git describe --always --dirty --abbrev=7 --exclude='*' > "$root/commit"
 strip_all

@@ -16,7 +16,7 @@ BURSTS = (
     ("PyTorch, a training step", "burst-mps-training", "burst-timeslice", "LOW=train"),
     ("PyTorch, `mm` of 8192 x 8192 (cuBLAS has no PTX)", "burst-mps", "burst-timeslice", "LOW=mm"),
 )
-# Figure of a paper, what it shows, our experiment, its row.
+# Figure of a paper, what it shows, our experiment, how its row begins.
 PAPERS = (
     ("FLEP 8", "speed-up of a kernel with priority over MPS, mean", "pairs-priority", "the high one's speed-up over MPS, mean"),
     ("", "the same, against an ideal preemption", "pairs-priority", "of the speed-up that an ideal preemption gives, mean"),
@@ -27,13 +27,17 @@ PAPERS = (
     ("FLEP 14", "throughput lost by that", "shares-ffs", "ffs: throughput lost, mean"),
     ("EffiSha 9", "evictions of low priorities against high ones", "evictions-by-priority", "priorities 1 to 3 against 7 to 9: evictions of a launch"),
     ("EffiSha 11", "ANTT cut against MPS, shortest first", "queue-dynamic", "SJF: ANTT cut against MPS"),
-    ("GLoop 9, 11", "furthest from a share in 200 ms", "shares-wfq", "wfq: furthest from its share, 200 ms windows"),
+    ("GLoop 9, 11", "furthest from a share in 200 ms (1 s under time-slicing)", "shares-wfq", "wfq: furthest from its share"),
     ("GLoop 13", "servers' p99 beside a batch job", "servers-batch", "Weir, requests of 5 ms: servers' p99 against without batch job"),
 )  # fmt: skip
 
 
 def rows_of(records, name):
     return {row["what"]: row for row in records[name]["rows"]} if name in records else {}
+
+
+def beginning(rows, with_what):
+    return next((row for what, row in rows.items() if what.startswith(with_what)), None)
 
 
 def short(figure):
@@ -61,7 +65,7 @@ def tables(records):
         latencies.append([what, *(latency(rows, way, low) for way in COLUMNS)])
     papers = []
     for figure, what, name, row in PAPERS:
-        both = (rows_of(records, one).get(row) for one in (name, f"{name}-{experiment.TIMESLICE}"))
+        both = (beginning(rows_of(records, one), row) for one in (name, f"{name}-{experiment.TIMESLICE}"))
         papers.append([figure, what, *(short(figure_of(one)) if one else NONE for one in both)])
     used = {name for _, *names, _ in BURSTS for name in names} | {f"{name}{more}" for _, _, name, _ in PAPERS for more in ("", "-timeslice")}
     gpus = sorted({records[name]["gpu"] for name in used if name in records})
