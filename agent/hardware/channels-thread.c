@@ -30,19 +30,12 @@ static bool asks(const struct channels_group *group)
 	return group->client && !group->failed && group->wanted.slice < CHANNELS_DEFAULT_SLICE;
 }
 
-/* When a stop is to be repeated. */
-static uint64_t repeat_due(const struct channels_group *group)
-{
-	if (!group->is.stopped || group->failed || group->repeats >= CHANNELS_REPEATS)
-		return UINT64_MAX;
-	return group->stopped_at + (CHANNELS_REPEAT_NS << group->repeats);
-}
-
 static enum job job_of(const struct channels_group *group, uint64_t now)
 {
 	bool stopped = group->wanted.stopped && group->client;
 
-	if (group->is.stopped && !stopped && !group->failed)
+	/* Whatever else has failed. */
+	if (group->is.stopped && !stopped && !group->stuck)
 		return JOB_GO_ON;
 	if (!group->client)
 		return JOB_CLOSE;
@@ -54,7 +47,7 @@ static enum job job_of(const struct channels_group *group, uint64_t now)
 		return JOB_STOP;
 	if (group->wanted.slice != group->is.slice)
 		return JOB_SLICE;
-	if (now >= repeat_due(group))
+	if (group->again && group->is.stopped)
 		return JOB_STOP_AGAIN;
 	return asks(group) && now - group->asked >= CHANNELS_ASK_NS ? JOB_ASK : JOB_NONE;
 }
@@ -119,20 +112,18 @@ static void perform(const struct channels_gpu *gpu, const struct channels_group 
 	}
 }
 
-/* A repeated stop takes longer if the group had gone on meanwhile. */
-static void note_repeat(struct channels_group *group, const struct work *work)
-{
-	group->repeats++;
-	log_debug("process %d: its stop, repeated after %u ms, took %u us, the first time %u us",
-		  (int)group->pid, (unsigned)((work->began - group->stopped_at) / NS_PER_MS),
-		  (unsigned)((work->ended - work->began) / NS_PER_US),
-		  (unsigned)(group->stop_took / NS_PER_US));
-}
-
 /* With the lock. */
 static void note(struct channels_gpu *gpu, struct channels_group *group, const struct work *work)
 {
+	group->again &= work->job != JOB_STOP_AGAIN;
+	/* A driver may refuse to stop what is stopped. */
+	if (work->r && work->job == JOB_STOP_AGAIN) {
+		log_limited(LOG_INFO, 60, "process %d: its channel group is not stopped again: %d",
+			    (int)group->pid, work->r);
+		return;
+	}
 	if (work->r) {
+		group->stuck = work->job == JOB_GO_ON;
 		group->failed = true;
 		group->error = work->r;
 		gpu->counters.refused += !group->examined;
@@ -147,12 +138,10 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 		group->is.stopped = true;
 		group->ran += work->ended - group->runs_since;
 		group->stopped_at = work->ended;
-		group->stop_took = work->ended - work->began;
-		group->repeats = 0;
 		gpu->counters.stops++;
 		break;
 	case JOB_STOP_AGAIN:
-		note_repeat(group, work);
+		group->stopped_at = work->ended;
 		break;
 	case JOB_EXAMINE:
 		group->examined = true;
@@ -239,27 +228,24 @@ static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum 
 		tell(gpu);
 }
 
-/* When something is to be done if nobody wishes anything; UINT64_MAX: never. */
-static uint64_t next_due(const struct channels_gpu *gpu)
+static bool some_ask(const struct channels_gpu *gpu)
 {
 	const struct channels_group *group;
-	uint64_t due = UINT64_MAX;
 
 	DL_FOREACH (gpu->groups, group) {
-		due = smaller(due, repeat_due(group));
 		if (asks(group))
-			due = smaller(due, monotonic_now() + CHANNELS_ASK_NS);
+			return true;
 	}
-	return due;
+	return false;
 }
 
 static void wait_for_work(struct channels_gpu *gpu)
 {
-	uint64_t until = next_due(gpu);
+	uint64_t until = monotonic_now() + CHANNELS_ASK_NS;
 	struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
 			      .tv_nsec = (long)(until % NS_PER_S)};
 
-	if (until < UINT64_MAX)
+	if (some_ask(gpu))
 		pthread_cond_timedwait(&gpu->wake, &gpu->lock, &at);
 	else
 		pthread_cond_wait(&gpu->wake, &gpu->lock);

@@ -1,10 +1,7 @@
 /* A thread for the driver's calls about the channel groups of one GPU. They take up to a
  * millisecond and may wait for the driver's lock. The event loop writes what is wanted of each
  * group; the thread makes it so, the latest wish only. Groups that go on come first, then those
- * that stop, then slices.
- *
- * A process may be about to let its group go on when that stops, or do so once in a while. So a
- * stop is repeated, at growing intervals. */
+ * that stop, then slices. */
 #pragma once
 
 #include <pthread.h>
@@ -17,8 +14,6 @@
 
 #define CHANNELS_DEFAULT_SLICE CHANNEL_GROUP_SLICE
 #define CHANNELS_ASK_NS        1000000000ull /* how often short slices are read back */
-#define CHANNELS_REPEAT_NS     5000000ull    /* after a stop; then twice, four times ... as much */
-#define CHANNELS_REPEATS       7u            /* the last one after 320 ms */
 
 struct channels_client;
 
@@ -35,12 +30,12 @@ struct channels_group {
 		bool stopped;
 	} wanted, is;
 	bool examined, failed, told;
+	bool stuck; /* the call that was to let it go on failed */
+	bool again; /* its process has let it go on: it is to be stopped again */
 	/* ns for which it was not stopped, up to its last stop; since when it is not. A call counts
 	 * when it returns. */
 	uint64_t ran, runs_since;
 	uint64_t stopped_at; /* ns, when the call that stopped it returned */
-	uint64_t stop_took;  /* ns */
-	unsigned repeats;    /* of the stop */
 	int error;           /* of the call that failed; as channel-group.h returns it */
 	uint64_t asked;      /* ns, when its slice was set or read last */
 	uint64_t disobeyed;

@@ -272,10 +272,8 @@ void channels_stop_again(struct channels_client *client)
 		return;
 	locked(client->gpu);
 	DL_FOREACH (client->gpu->groups, group) {
-		if (group->client != client || !group->is.stopped)
-			continue;
-		group->is.stopped = false;
-		group->runs_since = monotonic_now();
+		if (group->client == client)
+			group->again = group->is.stopped;
 	}
 	pthread_cond_signal(&client->gpu->wake);
 }

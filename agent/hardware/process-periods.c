@@ -5,9 +5,8 @@
 #define CLOCK_SET_NS 2000000   /* the clocks drift less between two calls */
 #define AWAITED_NS   15000000u /* after a period's end: its samples may come late */
 #define RETRY_NS     5000000u
-#define CALL_NS      2000000u  /* after the end */
-#define DOUBT_NS     20000000u /* a sample's error, where part of the period does not count */
-#define LEAST        2u        /* per cent of a period that counts as a whole */
+#define CALL_NS      2000000u /* after the end */
+#define LEAST        50u      /* per cent of a period */
 
 bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now)
 {
@@ -42,10 +41,10 @@ struct process_sample process_periods_take(struct process_periods *periods, pid_
 	};
 }
 
-uint64_t process_periods_due(const struct process_periods *periods, uint64_t now, uint64_t interval)
+uint64_t process_periods_due(const struct process_periods *periods, uint64_t now)
 {
 	uint64_t last = (uint64_t)((int64_t)(periods->last * NS_PER_US) - periods->offset);
-	uint64_t due = now + interval;
+	uint64_t due = now + PROCESS_USE_INTERVAL_NS;
 
 	if (!periods->period || !periods->last || now < last)
 		return due;
@@ -57,10 +56,6 @@ uint64_t process_periods_due(const struct process_periods *periods, uint64_t now
 
 bool process_use_shows(const struct process_sample *sample, uint64_t since)
 {
-	if (!sample->begin || sample->end <= since || sample->percent > 100)
-		return false;
-	if (sample->begin >= since)
-		return sample->percent >= LEAST;
-	uint64_t ran = (sample->end - sample->begin) / 100 * sample->percent;
-	return ran > since - sample->begin + DOUBT_NS;
+	return sample->begin && sample->begin >= since && sample->percent >= LEAST &&
+	       sample->percent <= 100;
 }

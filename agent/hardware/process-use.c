@@ -103,7 +103,7 @@ static bool open_device(struct reader *reader)
 /* With the lock. Until somebody asks, or the next call is due. */
 static void await_question(struct process_use *use, const struct process_periods *periods)
 {
-	uint64_t now = monotonic_now(), until = process_periods_due(periods, now, use->interval);
+	uint64_t now = monotonic_now(), until = process_periods_due(periods, now);
 	struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
 			      .tv_nsec = (long)(until % NS_PER_S)};
 
@@ -162,21 +162,18 @@ static void begin(struct process_use *use)
 		log_warning("%s: no thread to see which processes run: %s", use->id, strerror(r));
 }
 
-void process_use_ask(struct process_use *use, uint64_t now, uint64_t interval)
+void process_use_ask(struct process_use *use, uint64_t now)
 {
 	if (!use->nvml || use->failed)
 		return;
 	if (!use->began) {
 		use->asked = now;
-		use->interval = interval;
 		begin(use);
 		return;
 	}
 	pthread_mutex_lock(&use->lock);
-	bool wake = use->sleeps || interval < use->interval;
 	use->asked = now;
-	use->interval = interval;
-	if (wake)
+	if (use->sleeps)
 		pthread_cond_signal(&use->wake);
 	pthread_mutex_unlock(&use->lock);
 }

@@ -11,11 +11,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROCESS_USE_KEPT      128u        /* processes */
-#define PROCESS_USE_FAST_NS   20000000ull /* between two calls */
-#define PROCESS_USE_SLOW_NS   100000000ull
-#define PROCESS_USE_ASKED_NS  500000000ull /* for this long a question counts */
-#define PROCESS_USE_PERIOD_NS 100000000ull /* no driver has shorter periods */
+#define PROCESS_USE_KEPT        128u         /* processes */
+#define PROCESS_USE_INTERVAL_NS 100000000ull /* between two calls */
+#define PROCESS_USE_ASKED_NS    500000000ull /* for this long a question counts */
+#define PROCESS_USE_PERIOD_NS   100000000ull /* no driver has shorter periods */
 
 struct process_sample {
 	pid_t pid;
@@ -34,17 +33,18 @@ struct process_use {
 	pthread_cond_t wake;
 	bool ends;
 	bool sleeps;                                     /* until it is woken */
-	uint64_t asked, interval;                        /* ns */
+	uint64_t asked;                                  /* ns */
 	struct process_sample samples[PROCESS_USE_KEPT]; /* the latest of each process */
 };
 
 /* Somebody wants to know now, and reads the answers later. Never waits. */
-void process_use_ask(struct process_use *use, uint64_t now, uint64_t interval);
+void process_use_ask(struct process_use *use, uint64_t now);
 /* The latest sample of @pid; false: there is none. */
 bool process_use_find(struct process_use *use, pid_t pid, struct process_sample *out);
 void process_use_deinit(struct process_use *use);
 
-/* The process ran after @since. Before that it may have run all the time. */
+/* The process ran for half of a whole period after @since at least. A part of a period is not
+ * judged: before @since the process may have run all the time. */
 bool process_use_shows(const struct process_sample *sample, uint64_t since);
 
 /* What follows from the driver's samples, in the order of their time; pure. Samples of a time when
@@ -58,6 +58,5 @@ struct process_periods {
 bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now);
 struct process_sample process_periods_take(struct process_periods *periods, pid_t pid,
 					   uint64_t end_us, unsigned percent);
-/* When to call next: after @interval, or when there may be new samples, whatever is earlier. */
-uint64_t process_periods_due(const struct process_periods *periods, uint64_t now,
-			     uint64_t interval);
+/* When to call next: after the interval, or when there may be new samples, whatever is earlier. */
+uint64_t process_periods_due(const struct process_periods *periods, uint64_t now);

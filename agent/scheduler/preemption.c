@@ -168,9 +168,7 @@ static bool used_while_stopped(struct client *client, uint64_t now)
 
 	if (!since || now < since + PREEMPTION_WATCH_NS)
 		return false;
-	process_use_ask(&client->gpu->use, now,
-			now < since + PREEMPTION_FRESH_NS ? PROCESS_USE_FAST_NS
-							  : PROCESS_USE_SLOW_NS);
+	process_use_ask(&client->gpu->use, now);
 	if (!process_use_find(&client->gpu->use, client->pid, &sample) ||
 	    sample.end <= preemption->sampled || sample.end <= since)
 		return false;

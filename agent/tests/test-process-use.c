@@ -79,7 +79,8 @@ static void test_whole_period(void **state)
 {
 	(void)state;
 	sample(0, 99);
-	struct process_sample all = sample(200, 99), some = sample(400, 2), hardly = sample(600, 1);
+	struct process_sample all = sample(200, 99), some = sample(400, 50),
+			      hardly = sample(600, 49);
 	assert_true(process_use_shows(&all, NOW));
 	assert_true(process_use_shows(&some, NOW));
 	assert_false(process_use_shows(&hardly, NOW));
@@ -93,26 +94,22 @@ static void test_part_of_a_period(void **state)
 {
 	(void)state;
 	sample(0, 99);
-	struct process_sample half = sample(200, 50), more = sample(200, 70);
-	assert_false(process_use_shows(&half, NOW + 100 * MS));
-	assert_true(process_use_shows(&more, NOW + 110 * MS));
-	assert_false(process_use_shows(&more, NOW + 120 * MS));
-	struct process_sample all = sample(200, 100);
-	assert_true(process_use_shows(&all, NOW + 170 * MS));
-	assert_false(process_use_shows(&all, NOW + 180 * MS));
+	struct process_sample all = sample(200, 99);
+	assert_false(process_use_shows(&all, NOW + 1 * MS));
+	assert_false(process_use_shows(&all, NOW + 190 * MS));
 }
 
 static void test_calls_come_when_samples_do(void **state)
 {
 	(void)state;
-	assert_int_equal(process_periods_due(&periods, NOW, 20 * MS), NOW + 20 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW), NOW + 100 * MS);
 	sample(-200, 50);
 	sample(0, 50);
-	assert_int_equal(process_periods_due(&periods, NOW + 1 * MS, 20 * MS), NOW + 21 * MS);
-	assert_int_equal(process_periods_due(&periods, NOW + 190 * MS, 20 * MS), NOW + 202 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW + 20 * MS), NOW + 120 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW + 190 * MS), NOW + 202 * MS);
 	/* They are late. */
-	assert_int_equal(process_periods_due(&periods, NOW + 204 * MS, 20 * MS), NOW + 209 * MS);
-	assert_int_equal(process_periods_due(&periods, NOW + 220 * MS, 300 * MS), NOW + 402 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW + 204 * MS), NOW + 209 * MS);
+	assert_int_equal(process_periods_due(&periods, NOW + 320 * MS), NOW + 402 * MS);
 }
 
 /* It says so once, and is never asked again. */
@@ -123,7 +120,7 @@ static void test_no_library(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		process_use_ask(&use, monotonic_now(), PROCESS_USE_FAST_NS);
+		process_use_ask(&use, monotonic_now());
 		assert_true(use.began);
 		assert_false(process_use_find(&use, 7, &found));
 	}
@@ -136,7 +133,7 @@ static void test_nobody_to_ask(void **state)
 	struct process_use use = {0};
 
 	(void)state;
-	process_use_ask(&use, monotonic_now(), PROCESS_USE_FAST_NS);
+	process_use_ask(&use, monotonic_now());
 	assert_false(use.began);
 	process_use_deinit(&use);
 }

@@ -10,7 +10,7 @@
 #include "spin.h"
 #include "weir/weir.h"
 
-#define HINT_SLACK_US 200 /* a program knows roughly when its launch comes */
+#define HINT_SLACK_US 50 /* a program knows roughly when its launch comes */
 
 struct burst {
 	uint64_t kernels, requests, warm_up, threads;

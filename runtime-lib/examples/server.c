@@ -56,7 +56,7 @@ int main(void)
 	for (int i = 0; i < REQUESTS; i++) {
 		launch(work, background);
 		/* A request has come. Its launch follows in its stream when it is decoded. */
-		expected = weir_expect(requests, 500);
+		expected = weir_expect(requests, 250);
 		usleep(300);
 		launch(work, requests);
 		check(cuStreamSynchronize(requests), "request");

@@ -7,7 +7,7 @@
     weir.set_priority(background.cuda_stream, weir.LOW)
     ...
     stream = torch.cuda.current_stream()
-    weir.expect(stream.cuda_stream, 500)    # a request has come; its first kernel follows there within 500 us
+    weir.expect(stream.cuda_stream, 250)    # a request has come; its first kernel follows there within 250 us
     batch = decode(request)
     model(batch)
 

@@ -126,14 +126,14 @@ void expect_begin(struct stream *stream, const struct level_binding *binding, ui
 	struct expecting *expecting = expecting_of(stream->client);
 	int state = atomic_load(&expecting->state);
 
-	if (!worthwhile(stream->client, binding))
+	if (ns > EXPECT_MAX || !worthwhile(stream->client, binding))
 		return;
 	if (state == EXPECT_NONE &&
 	    atomic_compare_exchange_strong(&expecting->state, &state, EXPECT_WANTED))
 		worker_wake();
 	if (state != EXPECT_READY || atomic_exchange(&expecting->beginning, 1))
 		return;
-	keep(expecting, stream, smaller(ns + SPECULATION_SLACK, EXPECT_MAX));
+	keep(expecting, stream, ns + SPECULATION_SLACK);
 	atomic_store(&expecting->beginning, 0);
 }
 

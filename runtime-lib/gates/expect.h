@@ -4,9 +4,14 @@
  * launch comes.
  *
  * A group without work gives the GPU back at once. So the kernel's one thread reads a word of host
- * memory until the launch has come, for 1 ms at most. It stands in the stream into which the launch
- * will come: the GPU notices new work behind it in its own channel at once, but not in another
- * channel of the running group. It ends as soon as the launch is queued behind it.
+ * memory until the launch has come. It stands in the stream into which the launch will come, and
+ * ends as soon as the launch is queued behind it.
+ *
+ * It pays only if the launch comes before our group is on the GPU. Measured on an H100 beside
+ * torch.mm, against a launch alone: a launch 0.2 ms after the hint took 90 us longer, without the
+ * kernel 270; one 0.3 ms after it or later 450 us: work that comes while the group runs, in this
+ * channel or another one, begins only at the group's next turn. So a launch that is expected later
+ * than EXPECT_MAX shows demand only.
  *
  * It does not run in a busy stream, where no lower-level client shares the GPU, where a gate of
  * ours would be closed, under MPS, where nothing is switched, or beside captures. There is one at a
@@ -17,7 +22,7 @@
 #include "client/level-binding.h"
 #include "client/subsystem.h"
 
-#define EXPECT_MAX NS_PER_MS /* ns that the GPU is kept */
+#define EXPECT_MAX (250 * NS_PER_US) /* until the launch, as the program says */
 
 /* $WEIR_EXPECT: what weir_expect() does. */
 enum expect_way {

@@ -10,7 +10,6 @@
 #include "weir/weir.h"
 
 static_assert(WEIR_LEVEL_CRITICAL == WEIR_LEVELS - 1, "levels of the protocol");
-static_assert(WEIR_EXPECT_MAX_US * NS_PER_US == EXPECT_MAX, "as programs are told");
 
 /* The client of the current context, and its binding. NULL: not governed. */
 static struct client *here(const struct level_binding **binding)
@@ -46,7 +45,7 @@ static bool is_lowered(const struct stream *stream, const struct level_binding *
 
 EXPORT int weir_expect(CUstream handle, unsigned within_us)
 {
-	uint64_t ns = smaller(within_us * NS_PER_US, EXPECT_MAX);
+	uint64_t ns = smaller(within_us, WEIR_EXPECT_MAX_US) * NS_PER_US;
 	const struct level_binding *binding;
 	struct client *client = here(&binding);
 

@@ -116,13 +116,6 @@ def hold(bench, page, number, rate):
     return 100 * ran / (rate * (HOLD_SECONDS - 0.5)), moved, began
 
 
-def repeats(bench, pid):
-    """What the agent's repeated stops of a process took."""
-    lines = bench.node.agent_says(f"process {pid}: its stop, repeated")
-    found = [re.search(r"after (\d+) ms, took (\d+) us, the first time (\d+)", line).groups() for line in lines]
-    return ", ".join(f"{after} ms: {took} (first {first})" for after, took, first in found)
-
-
 def counts(bench, number):
     """What the driver counted of a stopped client: it may have run for the part of a period before its stop."""
     found = [re.search(r"ran for (\d+) % of (\d+) ms that ended (\d+) ms after", line).groups()
@@ -147,7 +140,6 @@ def disobey(bench, name, way):
         more, bound = f"{rate:.0f} counts/s before", BOUNDS[f"runs while held, {name}"]
         part, moved, began = hold(bench, page, number, rate)
         bench.report.judge(f"runs while held for 10 s, {name}", part, bound, more)
-        bench.report.add(f"repeated stops, {name}", repeats(bench, pid) or "none", " us")
         bench.report.add(f"counted by the driver, {name}", counts(bench, number) or "nothing")
         at = seen(bench, pid)
         if way != "stop":
