@@ -92,18 +92,26 @@ static void *first_launch(void *stream)
 	return NULL;
 }
 
-/* The agent takes its time over the first launch in the context. */
+static void *answer(void *data)
+{
+	usleep(MANY_LOOKS);
+	fake_agent_welcome(&agent, 1, 3);
+	return data;
+}
+
+/* The agent takes its time over the first launch in the context; the capture waits for that. */
 static void begun_while_another_thread_makes_the_context_known(void **state)
 {
 	unsigned n = context_new();
-	pthread_t beside;
+	pthread_t beside, agents;
 
 	(void)state;
 	driver->streams_busy = 1;
 	assert_int_equal(pthread_create(&beside, NULL, first_launch, STREAM(n, 2)), 0);
 	fake_agent_accept(&agent);
+	assert_int_equal(pthread_create(&agents, NULL, answer, NULL), 0);
 	assert_int_equal(begin(STREAM(n, 1)), CUDA_SUCCESS);
-	fake_agent_welcome(&agent, 1, 3);
+	pthread_join(agents, NULL);
 	pthread_join(beside, NULL);
 	launch_on(STREAM(n, 1), n);
 	ends_unspoilt(n);

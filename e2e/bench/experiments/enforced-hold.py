@@ -190,6 +190,8 @@ def run(bench):
     bench.node.stop_mps()
     bench.node.agent_log_level = "debug"
     bench.node.stop_agent()
+    if bench.node.simulated:
+        bench.node.simulate("slices = 1\n")
     bench.node.ensure_agent()
     try:
         for name, way in WAYS.items():

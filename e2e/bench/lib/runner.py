@@ -114,12 +114,12 @@ class Runner:
             tenants = [tenant for one in experiments for tenant in one.tenants]
             with unpacked(self.options.bundle) as bundle:
                 self.commit = commit_of(bundle)
-                self.run_on(node.Node(bundle, name, simulated, list(dict.fromkeys(tenants))), of, experiments)
+                self.run_on(node.Node(bundle, name, simulated, list(dict.fromkeys(tenants))), name, of, experiments)
         elif self.options.cluster:
             import pods
 
             self.commit = commit_of(pathlib.Path(self.options.bundle))
-            self.run_on(pods.Cluster(self.options.bundle, self.options.cluster, simulated), of, experiments)
+            self.run_on(pods.Cluster(self.options.bundle, self.options.cluster, simulated), name, of, experiments)
         else:
             return self.run_in_cluster(experiments)
         return all(of.good for of in self.reports)
@@ -133,14 +133,14 @@ class Runner:
         argv += ["--simulated"] if options.simulated else []
         return subprocess.run(argv, check=False).returncode == 0
 
-    def run_on(self, node, of, experiments):
+    def run_on(self, node, name, of, experiments):
         bench = bursts.Bench(node, None, 0, plots=self.options.out / "plots")
         try:
             bench.prepare()
             self.run_all(bench, of, experiments)
         finally:
             node.close()
-            self.keep_logs(node)
+            self.keep_logs(node, name)
             node.remove()
 
     def run_all(self, bench, of, experiments):
@@ -180,8 +180,8 @@ class Runner:
         (self.options.out / f"{of.experiment}.json").write_text(report.dump(record))
         (self.options.out / "table.txt").write_text(report.table(self.reports) + "\n")
 
-    def keep_logs(self, node):
-        with tarfile.open(self.options.out / "logs.tar.gz", "w:gz") as tar:
+    def keep_logs(self, node, name):
+        with tarfile.open(self.options.out / f"logs-{name}.tar.gz", "w:gz") as tar:
             for path in sorted(node.folder.rglob("*")):
                 if path.name in ("stdout", "stderr") or path.suffix == ".log":
                     tar.add(path, path.relative_to(node.folder))

@@ -60,16 +60,17 @@ static inline int weir_available(void)
 
 /* Something will be launched in @stream, of the current context, within @within_us microseconds
  * (more than WEIR_EXPECT_MAX_US count as that), and it pays to make room for it now: lower-level
- * clients leave. A hint that comes true too late, or never, only costs lower-level clients that time.
+ * clients leave. A hint that comes true too late, or never, only costs lower-level clients that
+ * time.
  *
  * With @within_us up to 250, the GPU also begins to switch to this context, which takes about
  * 0.25 ms; best 200 us before the launch. The next thing put into the stream should be that launch:
- * if the stream is idle, libweir puts a small kernel into it, which waits for the launch. Until then
- * cuStreamQuery() answers that the stream is busy. Whatever else comes behind that kernel waits for
- * it, until @within_us is over.
- * Copies and synchronising calls that libweir watches end it at once. No other thread may use the
- * stream during the call. NULL is the legacy default stream, CU_STREAM_PER_THREAD the calling
- * thread's. A stream that was given a lower level (weir_set_priority()) gains nothing.
+ * if the stream is idle, libweir puts a small kernel into it, which waits for the launch. Until
+ * then cuStreamQuery() answers that the stream is busy. Whatever else comes behind that kernel
+ * waits for it, until @within_us is over. Copies and synchronising calls that libweir watches end
+ * it at once. No other thread may use the stream during the call. NULL is the legacy default
+ * stream, CU_STREAM_PER_THREAD the calling thread's. A stream that was given a lower level
+ * (weir_set_priority()) gains nothing.
  *
  * -ENOSYS: no Weir. -EAGAIN: the context is not governed yet. -EINVAL: the stream is of another
  * context. */
