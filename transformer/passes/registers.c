@@ -14,8 +14,7 @@ static void run(struct rewrite *rewrite)
 	for_each_instruction (i, f)
 		if (i->mnemonic->op_class == OP_REGISTERS)
 			edit_remove(i);
-	if (rewrite->registers_max && !function_directive(f, "maxnreg") &&
-	    !function_directive(f, "minnctapersm"))
+	if (rewrite->registers_max && !function_directive(f, "maxnreg"))
 		edit_directive(f, "maxnreg", rewrite->registers_max);
 }
 

@@ -185,6 +185,14 @@ static void persistent_is_built_three_times(void **state)
 	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
 	assert_int_equal(head_of(&b)->n_forms, 2);
 	free(b.data);
+
+	static const char bound[] = HEAD ".entry k() .maxntid 64, 1, 1 .minnctapersm 1 { ret; }\n";
+	request.image = bound;
+	request.len = sizeof(bound) - 1;
+	request.registers = 33;
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
+	assert_non_null(strstr(at(&b, head_of(&b)->image), ".maxnreg 40"));
+	free(b.data);
 }
 
 static const struct {
