@@ -1,5 +1,5 @@
 /* Limits the registers per thread, so that as many blocks fit on an SM as of the original: one more
- * register may cost one block in eight. Limits in the kernel's own head take precedence.
+ * register may cost one block in eight. A limit in the kernel's own head takes precedence.
  *
  * Removes setmaxnreg: a worker's next block must begin with the number of registers that the kernel
  * was compiled for, and warps that moved registers between them end where they cannot give them
