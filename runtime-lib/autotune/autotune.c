@@ -142,16 +142,19 @@ static void set_chain(struct autotuner *tuner)
 			 : tuner->native < CHAIN_MEDIUM_NS ? 2
 							   : 3;
 	uint64_t wanted = spare + 2 * tuner->evictions / 16;
-	uint64_t most = smaller(tuner->native / EVICTION_EVERY_NS + 1, CHAIN_MAX);
+	bool unknown = load_relaxed(&tuner->assumed) && tuner->native >= UNKNOWN_NS;
+	uint64_t most =
+		smaller(tuner->native / EVICTION_EVERY_NS + 1, unknown ? CHAIN_UNKNOWN : CHAIN_MAX);
 
 	atomic_store(&tuner->chain, (uint32_t)(tuner->chain_unsure ? most : smaller(wanted, most)));
 }
 
-/* Of the first launches in a form. */
+/* Of the first launches in a form. Nobody may wait at this moment, and somebody soon: that counts
+ * where the kernel's time is not known. */
 void autotune_expect_evictions(struct autotuner *tuner, const struct autotune_situation *at)
 {
-	uint64_t likely =
-		candidate_is_waited(tuner, at) ? 16 * (tuner->native / EVICTION_WAITED_NS + 1) : 0;
+	bool likely_evicted = load_relaxed(&tuner->assumed) || candidate_is_waited(tuner, at);
+	uint64_t likely = likely_evicted ? 16 * (tuner->native / EVICTION_WAITED_NS + 1) : 0;
 
 	tuner->evictions = larger(tuner->evictions, likely);
 	set_chain(tuner);

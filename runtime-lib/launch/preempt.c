@@ -186,11 +186,13 @@ static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slo
 	hidden->saves = hidden->save_stride ? atomic_load(&slot->saves) : 0;
 }
 
-/* How many continuations another launch in the slot can have. */
+/* How many continuations another launch in the slot can have. More than CHAIN_MAX are wanted for
+ * one of unknown length, which comes once. */
 static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 {
-	uint32_t links = atomic_load(&slot->links);
-	uint32_t most = links < LINKS_MAX ? (LINKS_MAX - links) / 2 : 0;
+	uint32_t links = atomic_load(&slot->links),
+		 left = links < LINKS_MAX ? LINKS_MAX - links : 0;
+	uint32_t most = wanted > CHAIN_MAX ? left / 4 * 3 : left / 2;
 
 	return smaller(wanted, larger(most, LINKS_LEAST));
 }

@@ -32,7 +32,8 @@
 #define FLIGHTS_MAX       512 /* of a slot, not seen to be finished; a power of two */
 /* Continuations of all launches in flight of a stream. The driver queues about 1000 operations, a
  * continuation and its gate are two, and a launch into a full queue blocks in the driver with its
- * lock. A launch gets at most half of what is left, but never fewer than the least. */
+ * lock. A launch gets at most half of what is left (three quarters if its length is not known), but
+ * never fewer than the least. */
 #define LINKS_MAX   448
 #define LINKS_LEAST 4
 /* Of a launch in a form. */
