@@ -88,6 +88,17 @@ static const struct weir_object_form *forms_of(const struct weir_object *object)
 	return at(object, object->forms);
 }
 
+/* Else there is no code, and the object says why. */
+static bool has_form(const struct weir_object *object)
+{
+	const struct weir_object_form *forms = forms_of(object);
+	bool any = false;
+
+	for (uint32_t i = 0; i < object->n_forms; i++)
+		any |= forms[i].entry != 0;
+	return any;
+}
+
 /* Is it the answer to the question, and can it be loaded? NULL: yes. */
 static const char *unfit(const struct weir_object *object, const char *kernel, unsigned sm)
 {
@@ -105,6 +116,8 @@ static const char *unfit(const struct weir_object *object, const char *kernel, u
 		    params[i].size > ARGUMENT_MAX - params[i].offset)
 			return "impossible parameters";
 	}
+	if (!has_form(object))
+		return NULL;
 	if (object->flags & WEIR_OBJECT_IS_PTX
 		    ? !object->image_size || image[object->image_size - 1]
 		    : !image_elf_size(image, object->image_size))
