@@ -9,7 +9,7 @@ prepare burst filler stream-order
 export WEIR_SIM_SMS=2
 
 hints() { # WAY
-    WEIR_LOG=debug WEIR_EXPECT=$1 governed 0 burst --kernels 2 --requests 40 --hint-us 300 --gap-min-us 500 --gap-max-us 2000 \
+    WEIR_LOG=debug WEIR_EXPECT=$1 governed 0 burst --kernels 2 --requests 40 --hint-us 150 --gap-min-us 500 --gap-max-us 2000 \
         >"$work/$1.log" 2>&1
 }
 keeps() { # WAY

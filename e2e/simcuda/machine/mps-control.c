@@ -61,7 +61,11 @@ static struct sockaddr_un address_of(const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%s", pipes(), name);
+	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", pipes(), name);
+	if (n < 0 || n >= (int)sizeof(address.sun_path)) {
+		fprintf(stderr, "%s/%s: too long for a socket\n", pipes(), name);
+		exit(1);
+	}
 	return address;
 }
 
