@@ -223,7 +223,8 @@ static void look_for_disobedience(struct client *client, uint64_t now)
 	bool ran = ran_while_stopped(client, now), used = used_while_stopped(client, now);
 	if (!ran && !used)
 		return;
-	client->ends_stops = true;
+	/* A report may only have come late; the driver's count is certain. */
+	client->ends_stops |= used;
 	disobeyed(client, "runs while it is stopped");
 	freeze(client);
 	channels_stop_again(&client->channels);

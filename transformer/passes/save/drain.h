@@ -11,7 +11,7 @@
  *   with blocks of several lengths are judged by blocks that lasted as long. Noting a time is one
  *   store per ticket, without an atomic operation.
  * - The clocks: times of tickets are differences of %clock. It is exact to the cycle and cheap, and
- * a block stays on its SM. A ticket of more than 2^32 cycles (two seconds) is misjudged once in
+ *   a block stays on its SM. A ticket of more than 2^32 cycles (two seconds) is misjudged once in
  *   that time. The time since the closing is a difference of %globaltimer, because another SM
  *   closed the launch. Its resolution, 32 ns to 1 us, is fine beside a period of 8 us.
  * - The limit: the slowest workers find the launch closed about one period after the closing. Until
