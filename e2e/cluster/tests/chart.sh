@@ -485,6 +485,13 @@ uninstalls_under_pods() {
         has_level low 0 && unharmed "$noted" low && finishes low
 }
 
+# The node's status may be older than the plugin that goes; the kubelet refuses pods until the next one has registered.
+named_runs() {
+    pod named 30 '[ "$NVIDIA_VISIBLE_DEVICES" = void ] && vector-add' && succeeds named 30 && pod_delete named && return
+    pod_delete named
+    return 1
+}
+
 # GPUs by the Container Device Interface, which this containerd supports; unprivileged again.
 cdi() {
     [ -n "$CONTAINERD" ] || return 77
@@ -493,7 +500,7 @@ cdi() {
         describe
         return 1
     }
-    pod named 30 '[ "$NVIDIA_VISIBLE_DEVICES" = void ] && vector-add' && succeeds named 30 && pod_delete named &&
+    until_ok 60 named_runs &&
         jq -e --argjson gpus $SIM_GPUS '.kind == "weir.dev/gpu" and (.devices | length) == $gpus' "$W/cdi/weir.dev-gpu.json" > /dev/null
 }
 
