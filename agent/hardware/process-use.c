@@ -8,14 +8,16 @@
 #include "weir/nvml.h"
 
 #define SAMPLES_MAX 1024u
-#define HISTORY_NS  NS_PER_S /* samples that are older are left out */
+#define HISTORY_NS  100000000u /* samples that are older are left out */
+#define LATE_NS     50000000u  /* so long after a period's end its samples come at the latest */
 
 /* The thread's. */
 struct reader {
 	struct process_use *use;
 	struct nvml nvml;
 	nvmlDevice_t device;
-	uint64_t seen; /* wall clock, us: samples up to then are known */
+	uint64_t seen;   /* wall clock, us: samples up to then are known */
+	uint64_t called; /* ns of the wall clock, when the last call began; 0: not yet */
 	struct process_periods periods;
 	nvmlProcessUtilizationSample_t samples[SAMPLES_MAX];
 };
@@ -46,6 +48,7 @@ static int by_time(const void *left, const void *right)
 
 static void take_samples(struct reader *reader, unsigned n, uint64_t wall, uint64_t now)
 {
+	uint64_t after = reader->seen;
 	struct process_use *use = reader->use;
 	bool count = process_periods_begin(&reader->periods, wall, now);
 
@@ -59,11 +62,22 @@ static void take_samples(struct reader *reader, unsigned n, uint64_t wall, uint6
 		reader->seen = larger(reader->seen, end);
 		if (!count)
 			continue;
-		struct process_sample sample =
-			process_periods_take(&reader->periods, (pid_t)from->pid, end, from->smUtil);
+		struct process_sample sample = process_periods_take(
+			&reader->periods, (pid_t)from->pid, after, end, from->smUtil);
 		keep(use, &sample);
 	}
 	pthread_mutex_unlock(&use->lock);
+}
+
+/* As late as possible: the driver may give the mean of all periods since then. Without what is
+ * known, because the clock was set back, it is the history. */
+static uint64_t ask_after(const struct reader *reader, uint64_t wall)
+{
+	uint64_t history = (wall - HISTORY_NS) / NS_PER_US;
+	uint64_t former = larger(reader->called, LATE_NS) - LATE_NS;
+	uint64_t after = larger(reader->seen, larger(former / NS_PER_US, history));
+
+	return after > wall / NS_PER_US ? history : after;
 }
 
 /* False: it is of no use to ask again. */
@@ -73,9 +87,8 @@ static bool ask(struct reader *reader)
 	uint64_t wall = clock_ns(CLOCK_REALTIME), now = monotonic_now();
 	unsigned n = SAMPLES_MAX;
 
-	reader->seen = larger(reader->seen, (wall - HISTORY_NS) / NS_PER_US);
-	if (reader->seen > wall / NS_PER_US) /* the clock was set back */
-		reader->seen = (wall - HISTORY_NS) / NS_PER_US;
+	reader->seen = ask_after(reader, wall);
+	reader->called = wall;
 	nvmlReturn_t r = nvml->nvmlDeviceGetProcessUtilization(reader->device, reader->samples, &n,
 							       reader->seen);
 	if (r == NVML_ERROR_NOT_FOUND) /* no process has run */

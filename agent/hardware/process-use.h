@@ -2,8 +2,14 @@
  * process that ran in the last period, 200 ms with driver 580, with the part of it. So a process
  * that lets its stopped channel groups go on by itself is seen, whatever it reports.
  *
- * A call takes about 3 ms. A thread makes them, and only for a while after somebody asked. Where
- * the driver has no samples, that is logged once, and no process is ever seen. */
+ * A call takes about 3 ms. A thread makes them, and only for a while after somebody asked: when the
+ * next samples are due, or each 20 ms where that is not known, as when nobody runs. So a sample is
+ * known 20 ms after its period ended at the latest. Where the driver has no samples, that is logged
+ * once, and no process is ever seen.
+ *
+ * A process that runs all the time behind its stop is seen after 225 to 245 ms in the worst case:
+ * its period ended too soon after the stop to tell (PROCESS_USE_SURE_NS), and the next one ends 200
+ * ms later. On average that takes about 130 ms. */
 #pragma once
 
 #include <pthread.h>
@@ -12,14 +18,18 @@
 #include <sys/types.h>
 
 #define PROCESS_USE_KEPT        128u         /* processes */
-#define PROCESS_USE_INTERVAL_NS 100000000ull /* between two calls */
-#define PROCESS_USE_ASKED_NS    500000000ull /* for this long a question counts */
-#define PROCESS_USE_PERIOD_NS   100000000ull /* no driver has shorter periods */
+#define PROCESS_USE_INTERVAL_NS 20000000ull  /* between two calls */
+#define PROCESS_USE_ASKED_NS    150000000ull /* for this long a question counts */
+#define PROCESS_USE_SHORTEST_NS 160000000ull /* no driver has shorter periods, says NVML: 1/6 s */
+#define PROCESS_USE_LONGEST_NS  1000000000ull
+/* What a process runs in less time after its stop is not told from what it ran before: the time of
+ * the stop and of the samples, and the per cent, are not exact. */
+#define PROCESS_USE_SURE_NS 20000000ull
 
 struct process_sample {
 	pid_t pid;
-	uint64_t begin, end; /* of the period, monotonic ns; @begin 0: not known */
-	unsigned percent;    /* of it */
+	uint64_t begin, end; /* of its time, monotonic ns; @begin is as early as it may be */
+	unsigned percent;    /* of that time at most */
 };
 
 /* Embedded in the GPU. Zeroed, but for the first two: nobody has asked. */
@@ -43,8 +53,8 @@ void process_use_ask(struct process_use *use, uint64_t now);
 bool process_use_find(struct process_use *use, pid_t pid, struct process_sample *out);
 void process_use_deinit(struct process_use *use);
 
-/* The process ran for half of a whole period after @since at least. A part of a period is not
- * judged: before @since the process may have run all the time. */
+/* The process ran for half of its time after @since at least, whatever it did before: there it may
+ * have run all the time. */
 bool process_use_shows(const struct process_sample *sample, uint64_t since);
 
 /* What follows from the driver's samples, in the order of their time; pure. Samples of a time when
@@ -56,7 +66,9 @@ struct process_periods {
 };
 /* Before the samples of a call are taken. False: the clock was set, they are to be left out. */
 bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now);
+/* A sample that ended at @end_us, of a call for those later than @after_us. If several periods
+ * ended in between, it may stand for all of them. */
 struct process_sample process_periods_take(struct process_periods *periods, pid_t pid,
-					   uint64_t end_us, unsigned percent);
-/* When to call next: after the interval, or when there may be new samples, whatever is earlier. */
+					   uint64_t after_us, uint64_t end_us, unsigned percent);
+/* When to call next. */
 uint64_t process_periods_due(const struct process_periods *periods, uint64_t now);

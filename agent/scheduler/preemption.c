@@ -166,6 +166,8 @@ static bool used_while_stopped(struct client *client, uint64_t now)
 	uint64_t since = preemption->stopped_since ? process_stopped_at(client) : 0;
 	struct process_sample sample;
 
+	/* A stop that has lapsed is renewed in a moment. */
+	since = since ? larger(since, preemption->stopped_since) : 0;
 	if (!since || now < since + PREEMPTION_WATCH_NS)
 		return false;
 	process_use_ask(&client->gpu->use, now);
@@ -175,7 +177,7 @@ static bool used_while_stopped(struct client *client, uint64_t now)
 	preemption->sampled = sample.end;
 	log_debug("client %llu: ran for %u %% of %u ms that ended %u ms after its stop",
 		  (unsigned long long)client->number, sample.percent,
-		  sample.begin ? (unsigned)((sample.end - sample.begin) / NS_PER_MS) : 0,
+		  (unsigned)((sample.end - sample.begin) / NS_PER_MS),
 		  (unsigned)((sample.end - since) / NS_PER_MS));
 	return process_use_shows(&sample, since);
 }
