@@ -47,6 +47,11 @@ static uint64_t bit_of(const struct client *client)
 	return 1ull << client->bit;
 }
 
+static struct weir_demand_page *page_of(const struct gpu *gpu, unsigned level)
+{
+	return gpu->region.pages[level].demand;
+}
+
 #define SHARED          (1ull << WEIR_BIT_SHARED)
 #define GPU_RENEWALS_NS ((GPU_RENEWALS - 1) * (int64_t)GPU_RENEW_NS)
 
@@ -149,7 +154,7 @@ static uint64_t allowed(const struct gpu *gpu, unsigned level, uint64_t now)
 static bool shows_demand(const struct gpu *gpu, const struct client *client)
 {
 	for (unsigned level = 0; level < client->level && client->bit < WEIR_BITS_OWN; level++)
-		if (atomic_load(&gpu->region.pages[level].demand->word) & bit_of(client))
+		if (demand_page_bits(page_of(gpu, level)) & bit_of(client))
 			return true;
 	return false;
 }
@@ -157,7 +162,7 @@ static bool shows_demand(const struct gpu *gpu, const struct client *client)
 static void clear_bit(const struct gpu *gpu, const struct client *client)
 {
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		atomic_fetch_and(&gpu->region.pages[level].demand->word, ~bit_of(client));
+		demand_page_keep(page_of(gpu, level), ~bit_of(client));
 }
 
 /* A client sets its bit just before it reports work, and demand may be speculative. So it gets some
@@ -186,7 +191,7 @@ static void renew_pages(struct gpu *gpu)
 	if (now < gpu->renew_from)
 		return;
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
-		uint64_t word = atomic_load(&gpu->region.pages[level].demand->word);
+		uint64_t word = demand_page_bits(page_of(gpu, level));
 		if (!(gpu->unsafe & 1u << level) ||
 		    region_renew(&gpu->region, gpu->root, gpu->id, level,
 				 word & allowed(gpu, level, UINT64_MAX)) < 0)
@@ -243,12 +248,30 @@ static void give_up_reserved(struct gpu *gpu)
 	recount(gpu);
 }
 
+/* A client that died takes nothing away. The part of a paused client stays. */
+static uint32_t said_sms(const struct gpu *gpu, unsigned level)
+{
+	struct weir_demand_page *page = page_of(gpu, level);
+	uint32_t said = 0;
+
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		bool shown = client->paused ? client->level > level
+					    : demand_page_has_part(page, bit_of(client));
+		if (shown && client->bit < WEIR_BITS_OWN)
+			said += atomic_load(&client->pages.status->demand_sms);
+	}
+	return said;
+}
+
 void gpu_sweep(struct gpu *gpu, uint64_t now)
 {
 	if (gpu->reserved && now >= gpu->reserved_until)
 		give_up_reserved(gpu);
-	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		atomic_fetch_and(&gpu->region.pages[level].demand->word, allowed(gpu, level, now));
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
+		demand_page_keep(page_of(gpu, level), allowed(gpu, level, now));
+		demand_page_repair(page_of(gpu, level), &gpu->sms_looks[level],
+				   said_sms(gpu, level));
+	}
 	region_clear_retired(&gpu->region);
 	clear_unclaimed(gpu, now);
 	gpu_tell(gpu);
@@ -281,13 +304,13 @@ void gpu_share(struct gpu *gpu)
 			wanted[level] = SHARED;
 	}
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
-		_Atomic uint64_t *word = &gpu->region.pages[level].demand->word;
-		if ((atomic_load(word) & SHARED) == wanted[level])
+		struct weir_demand_page *page = page_of(gpu, level);
+		if ((demand_page_bits(page) & SHARED) == wanted[level])
 			continue;
 		if (wanted[level])
-			atomic_fetch_or(word, SHARED);
+			demand_page_set(page, SHARED);
 		else
-			atomic_fetch_and(word, ~SHARED);
+			demand_page_keep(page, ~SHARED);
 	}
 }
 
@@ -310,6 +333,15 @@ static void count_shared(struct gpu *gpu)
 	gpu_share(gpu);
 }
 
+/* What it said before that it needs is in the page's sum still. */
+static void show_bit(struct weir_demand_page *page, const struct client *client)
+{
+	if (atomic_load(&client->pages.status->demand_sms))
+		atomic_fetch_or(&page->word, bit_of(client));
+	else
+		demand_page_set(page, bit_of(client));
+}
+
 /* The bit of its own, where it acts. Others find it as if it had been set all the time. */
 static void show_again(const struct gpu *gpu, const struct client *client)
 {
@@ -318,7 +350,7 @@ static void show_again(const struct gpu *gpu, const struct client *client)
 	if (client->bit >= WEIR_BITS_OWN || !atomic_load(&client->pages.status->outstanding))
 		return;
 	for (unsigned level = 0; level < smaller(client->level, acts_at); level++)
-		atomic_fetch_or(&gpu->region.pages[level].demand->word, bit_of(client));
+		show_bit(page_of(gpu, level), client);
 }
 
 void gpu_pause(struct gpu *gpu, struct client *client, bool paused)

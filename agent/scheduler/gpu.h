@@ -24,6 +24,7 @@
 #include "hardware/channels.h"
 #include "hardware/process-use.h"
 #include "hardware/self-test.h"
+#include "shm/demand-page.h"
 #include "shm/region.h"
 #include "scheduler/max-blocking-time.h"
 #include "policy/run-queue.h"
@@ -85,6 +86,7 @@ struct gpu {
 	uint64_t graces_until; /* somebody may act on an older level until then */
 	bool watched;
 	struct loop_timer watch, sharing;
+	struct demand_page_look sms_looks[WEIR_DEMAND_LEVELS];
 
 	/* scheduler.c's. */
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */

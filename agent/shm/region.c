@@ -1,5 +1,7 @@
 #include "shm/region.h"
 
+#include "shm/demand-page.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -325,7 +327,7 @@ static void drop_page(const struct folder *root, const char *name, struct weir_d
 {
 	if (!*page)
 		return;
-	atomic_store(&(*page)->word, 0);
+	demand_page_clear(*page);
 	unmap_page(take(*page));
 	region_page_remove(root, name, demand_name(level, generation).text);
 }
@@ -345,7 +347,7 @@ int region_renew(struct region *region, const struct folder *root, const char *n
 			    strerror(-r));
 		return r;
 	}
-	atomic_store(&page.demand->word, word);
+	demand_page_set(page.demand, word);
 	drop_page(root, name, slot, level, last - REGION_RETIRED);
 	*slot = take(region->pages[level].demand);
 	region_page_deinit(&region->pages[level]);
@@ -371,7 +373,7 @@ void region_clear_retired(const struct region *region)
 {
 	for (unsigned i = 0; i < WEIR_DEMAND_LEVELS * REGION_RETIRED; i++)
 		if (retired_page(region, i))
-			atomic_store(&retired_page(region, i)->word, 0);
+			demand_page_clear(retired_page(region, i));
 }
 
 void region_drop_retired(struct region *region, const struct folder *root, const char *name)

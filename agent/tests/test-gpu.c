@@ -69,6 +69,11 @@ static void set_words(uint64_t value)
 		atomic_store(&gpu.region.pages[level].demand->word, value);
 }
 
+static struct weir_demand_page *page(int level)
+{
+	return gpu.region.pages[level].demand;
+}
+
 static void test_ids(void **state)
 {
 	const char *id = "GPU-00112233-4455-6677-8899-aabbccddeeff";
@@ -127,9 +132,71 @@ static void test_sweep_keeps_owned_bits(void **state)
 	(void)state;
 	uint8_t bit = add(0, 1, WEIR_BIT_NONE);
 	set_words(~0ull);
+	for (int level = 0; level < 3; level++)
+		atomic_store(&page(level)->whole, ~0ull);
 	gpu_sweep(&gpu, loop_now());
-	assert_true(word(0) == 1ull << bit);
-	assert_true(word(1) == 0 && word(2) == 0);
+	assert_true(word(0) == 1ull << bit && page(0)->whole == 1ull << bit);
+	assert_true(word(1) == 0 && word(2) == 0 && page(1)->whole == 0 && page(2)->whole == 0);
+}
+
+static void test_dead_client_needs_no_sms(void **state)
+{
+	(void)state;
+	uint8_t a = add(0, 3, WEIR_BIT_NONE), b = add(1, 2, WEIR_BIT_NONE);
+	set_words(1ull << a | 1ull << b);
+	statuses[0].outstanding = statuses[1].outstanding = 1;
+	statuses[0].demand_sms = 20;
+	statuses[1].demand_sms = 12;
+	for (int level = 0; level < 3; level++)
+		atomic_store(&page(level)->sms, 32);
+	gpu_remove(&gpu, &clients[0], false);
+	assert_true(page(0)->sms == 32); /* it may have been about to take its part away */
+	gpu_sweep(&gpu, loop_now());
+	assert_true(page(0)->sms == 12 && page(1)->sms == 12 && page(2)->sms == 0);
+	/* Only the bits that are not in `whole` count. */
+	atomic_store(&page(0)->whole, 1ull << b);
+	gpu_sweep(&gpu, loop_now());
+	gpu_sweep(&gpu, loop_now());
+	assert_true(page(0)->sms == 0 && page(1)->sms == 12);
+}
+
+/* A sum that grows between two looks is left alone. */
+static void test_changing_sms_are_kept(void **state)
+{
+	(void)state;
+	uint8_t a = add(0, 3, WEIR_BIT_NONE);
+	set_words(1ull << a);
+	statuses[0].outstanding = 1;
+	for (uint32_t n = 1; n < 10; n++) {
+		statuses[0].demand_sms = n; /* and not added yet */
+		gpu_sweep(&gpu, loop_now());
+		assert_true(page(0)->sms == n - 1);
+		atomic_store(&page(0)->sms, n);
+		gpu_sweep(&gpu, loop_now());
+		assert_true(page(0)->sms == n);
+	}
+}
+
+/* The part of a paused client stays in the sum, and it comes back as one that needs a part. */
+static void test_paused_client_keeps_its_part(void **state)
+{
+	(void)state;
+	uint64_t a = 1ull << add(0, 3, WEIR_BIT_NONE), b = 1ull << add(1, 3, WEIR_BIT_NONE);
+	set_words(a | b);
+	atomic_store(&page(0)->whole, b);
+	atomic_store(&page(0)->sms, 9);
+	statuses[0].outstanding = statuses[1].outstanding = 1;
+	statuses[0].level = statuses[1].level = 3;
+	statuses[0].demand_sms = 9;
+	gpu_pause(&gpu, &clients[0], true);
+	gpu_pause(&gpu, &clients[1], true);
+	assert_true(word(0) == 0 && page(0)->whole == 0);
+	gpu_sweep(&gpu, loop_now());
+	gpu_sweep(&gpu, loop_now());
+	assert_true(page(0)->sms == 9);
+	gpu_pause(&gpu, &clients[0], false);
+	gpu_pause(&gpu, &clients[1], false);
+	assert_true(word(0) == (a | b) && page(0)->whole == b);
 }
 
 static void reopen(void)
@@ -186,14 +253,14 @@ static void test_shared_bit(void **state)
 	statuses[63].level = 2;
 	statuses[64].outstanding = 1;
 	gpu_share(&gpu);
-	assert_true(word(0) == 1ull << 63 && word(1) == 0);
+	assert_true(word(0) == 1ull << 63 && word(1) == 0 && page(0)->whole == 1ull << 63);
 	statuses[63].outstanding = 1;
 	gpu_share(&gpu);
 	assert_true(word(0) == 1ull << 63 && word(1) == 1ull << 63 && word(2) == 0);
 	gpu_remove(&gpu, &clients[63], false);
 	assert_true(word(0) == 1ull << 63 && word(1) == 0);
 	gpu_remove(&gpu, &clients[64], false);
-	assert_true(word(0) == 0);
+	assert_true(word(0) == 0 && page(0)->whole == 0);
 	assert_true(gpu.bits_refused == 2);
 	/* A bit is free again when its owner is gone. */
 	gpu_remove(&gpu, &clients[7], false);
@@ -298,7 +365,7 @@ static void test_lost_right_renews_pages(void **state)
 	gpu_tell(&gpu);
 	assert_true(inode(0) == before[0]);
 	assert_true(inode(1) != before[1] && inode(2) != before[2]);
-	assert_true(word(0) == (a | b) && word(1) == b && word(2) == b);
+	assert_true(word(0) == (a | b) && word(1) == b && word(2) == b && page(1)->whole == b);
 	assert_int_equal(told, 1 << 0 | 1 << 1 | 1 << 2);
 	gpu_sweep(&gpu, loop_now());
 	assert_true(former[1]->word == 0 && former[2]->word == 0);
@@ -393,6 +460,9 @@ int main(void)
 		GPU_TEST(test_above),
 		GPU_TEST(test_dead_client_leaves_no_demand),
 		GPU_TEST(test_sweep_keeps_owned_bits),
+		GPU_TEST(test_dead_client_needs_no_sms),
+		GPU_TEST(test_changing_sms_are_kept),
+		GPU_TEST(test_paused_client_keeps_its_part),
 		GPU_TEST(test_claims_after_restart),
 		GPU_TEST(test_claim_of_taken_bit),
 		GPU_TEST(test_swept_while_others_come_and_go),

@@ -112,13 +112,18 @@ static void test_generations(void **state)
 	}
 	region_deinit(&region);
 	atomic_store(&first->word, 9);
+	atomic_store(&first->whole, 9);
+	atomic_store(&first->sms, 9);
 
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	assert_int_equal(atomic_load(&region.pages[1].demand->word), 6);
 	assert_true(region_has_retired(&region));
 	region_clear_retired(&region);
 	assert_int_equal(atomic_load(&first->word), 0);
+	assert_int_equal(atomic_load(&first->whole), 0);
+	assert_int_equal(atomic_load(&first->sms), 0);
 	assert_int_equal(atomic_load(&region.pages[1].demand->word), 6);
+	assert_int_equal(atomic_load(&region.pages[1].demand->whole), 6);
 	assert_int_equal(files_of(&root), 4 + 6);
 	region_drop_retired(&region, &root, NAME);
 	assert_int_equal(files_of(&root), 4);

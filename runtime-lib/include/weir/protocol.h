@@ -39,7 +39,8 @@
  * non-zero while a client above q has work outstanding. A client of level p sets its bit in the words of all
  * levels below p, and its own gates wait for the word of level p alone. So a writable mapping of page q is
  * exactly the right to preempt level q; when a client loses that, all others get a new page. On an H200 an open gate with one wait costs 2.5 us of GPU time; each
- * further wait in it would cost 1.0 us.
+ * further wait in it would cost 1.0 us. A client that needs only n SMs sets its bit in `word` alone and adds n to
+ * `sms`; any other sets it in `whole`, too.
  */
 // clang-format on
 #pragma once
@@ -99,6 +100,7 @@ enum weir_hello_flags {
 	WEIR_HELLO_TAKES_BIT = 1u << 0,      /* reads weir_level.bit */
 	WEIR_HELLO_TAKES_PIPES = 1u << 1,    /* reads PIPES_ANSWER */
 	WEIR_HELLO_TAKES_PROFILES = 1u << 2, /* reads PROFILE */
+	WEIR_HELLO_SAYS_WHOLE = 1u << 3,     /* sets weir_demand_page.whole */
 };
 
 struct weir_hello {
@@ -385,8 +387,11 @@ struct weir_account_page {
 
 /* File `demand-q` of a GPU. It outlives the agent. */
 struct weir_demand_page {
-	_Atomic uint64_t word; /* bit b: its client, of a level above q, has work outstanding */
-	uint8_t reserved[WEIR_PAGE_SIZE - 8];
+	_Atomic uint64_t word;  /* bit b: its client, of a level above q, has work outstanding */
+	_Atomic uint64_t whole; /* bit b: and that work needs the whole GPU */
+	/* The SMs that the clients need together whose bit is in `word` and not in `whole`. */
+	_Atomic uint32_t sms;
+	uint8_t reserved[WEIR_PAGE_SIZE - 20];
 };
 
 enum weir_control_flags {
@@ -406,6 +411,10 @@ enum weir_control_flags {
 	/* The hardware stops this client in the middle of kernels, for others or for its compute
 	 * limit: kernels seem to take longer than they do. */
 	WEIR_CONTROL_SLICED = 1u << 5,
+	/* Kernels run at the same time as those of other clients (MPS), each higher-level client
+	 * sets weir_demand_page.whole, and some of them may need only a part of the SMs. So a form
+	 * that can leave a part of the SMs waits for `whole` instead of `word`. */
+	WEIR_CONTROL_SPATIAL = 1u << 6,
 };
 
 /* The agent writes, the client reads. A client whose agent has died clears its own hold word. */
@@ -503,7 +512,14 @@ struct weir_status_page {
 	_Atomic uint64_t blocks_saved;
 	_Atomic uint64_t blocks_drained;
 	_Atomic uint64_t bytes_saved;
-	uint8_t reserved[WEIR_PAGE_SIZE - 376];
+	/* What the client's demand adds to weir_demand_page.sms, of the pages in which it has its
+	 * bit. Written before it is added, and cleared after it is taken away. 0: its demand is for
+	 * the whole GPU, or there is none. */
+	_Atomic uint32_t demand_sms;
+	uint32_t reserved2;
+	/* Running kernels that left a part of the SMs to higher-level clients. */
+	_Atomic uint64_t partial_leaves;
+	uint8_t reserved[WEIR_PAGE_SIZE - 392];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -538,6 +554,8 @@ static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
 static_assert(sizeof(struct weir_demand_page) == WEIR_PAGE_SIZE, "one page");
+static_assert(offsetof(struct weir_demand_page, whole) == 8, "page layout");
+static_assert(offsetof(struct weir_demand_page, sms) == 16, "page layout");
 static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
@@ -556,6 +574,8 @@ static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layou
 static_assert(offsetof(struct weir_status_page, speculative) == 312, "page layout");
 static_assert(offsetof(struct weir_status_page, comparing) == 336, "page layout");
 static_assert(offsetof(struct weir_status_page, busy_period) == 344, "page layout");
+static_assert(offsetof(struct weir_status_page, demand_sms) == 376, "page layout");
+static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {
