@@ -21,6 +21,8 @@ struct page {
 	bool writable;
 	void *memory;
 	_Atomic CUdeviceptr gpu; /* 0: not registered with the driver */
+	_Atomic uint32_t
+		sms; /* what the client has added to a demand page's sum (gates/demand-pages.h) */
 };
 
 /* Immutable once published. */

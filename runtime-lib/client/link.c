@@ -48,7 +48,8 @@ static int say_hello(const struct client *client, int socket)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	struct weir_hello hello = {
 		.claimed_bit = binding ? binding->bit : WEIR_BIT_NONE,
-		.flags = WEIR_HELLO_TAKES_BIT | WEIR_HELLO_TAKES_PIPES | WEIR_HELLO_TAKES_PROFILES,
+		.flags = WEIR_HELLO_TAKES_BIT | WEIR_HELLO_TAKES_PIPES | WEIR_HELLO_TAKES_PROFILES |
+			 WEIR_HELLO_SAYS_WHOLE,
 		.context = client->index,
 		.library = WEIR_VERSION,
 	};
@@ -217,8 +218,11 @@ static void lost(struct client *client, uint64_t now)
 	if (binding->control)
 		atomic_store(&control_page(binding)->hold, 0);
 	channels_go_on(client);
-	for (unsigned q = 0; binding->bit == WEIR_BIT_SHARED && q < binding->level; q++)
+	for (unsigned q = 0; binding->bit == WEIR_BIT_SHARED && q < binding->level; q++) {
 		atomic_fetch_and(&demand_page(binding->below[q])->word, ~(1ull << WEIR_BIT_SHARED));
+		atomic_fetch_and(&demand_page(binding->below[q])->whole,
+				 ~(1ull << WEIR_BIT_SHARED));
+	}
 	retry_later(link, now);
 	log_debug("the agent has gone: levels stay as they are");
 }

@@ -16,6 +16,7 @@
 #include "client/worker.h"
 #include "entry/linker.h"
 #include "entry/status.h"
+#include "gates/demand-pages.h"
 #include "gates/demand.h"
 #include "gates/expect.h"
 #include "gates/gate.h"
@@ -59,6 +60,7 @@ const struct subsystem subsystems[] = {
 	 .work = learn_work},
 	{"stream", .init = stream_init, .look = stream_look, .drive = stream_drive, .work = stream_work,
 	 .forget = stream_forget, .fork = stream_fork},
+	{"sms", .settings = sms_settings, STATE(sms), .open = sms_open},
 	{"demand", .settings = demand_settings, STATE(demand), .stream_gone = demand_stream_gone,
 	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
 	{"expect", .settings = expect_settings, .init = expect_init, .stream_gone = expect_stream_gone,

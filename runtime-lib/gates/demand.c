@@ -82,55 +82,6 @@ static void speculation_missed(struct client *client, const struct level_binding
 	atomic_fetch_add(&status_page(binding)->speculative_misses, 1);
 }
 
-/* Returns what else was in the word of the level right below @level. */
-static uint64_t set_below(const struct level_binding *binding, unsigned level)
-{
-	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
-
-	for (unsigned q = 0; q < level; q++) {
-		_Atomic uint64_t *word = &demand_page(binding->below[q])->word;
-		others = atomic_load(word);
-		if (!(others & own))
-			others = atomic_fetch_or(word, own);
-	}
-	return others & ~own;
-}
-
-/* True: no client of our level or higher had work then. Of several that come at once, one is told
- * so. */
-static bool set_bits(const struct level_binding *binding)
-{
-	return binding->bit != WEIR_BIT_SHARED && !set_below(binding, binding->level);
-}
-
-/* The bits of @kept stay; NULL: none. */
-static void clear_bits(const struct level_binding *binding, const struct level_binding *kept)
-{
-	unsigned level = 0;
-
-	if (binding->bit == WEIR_BIT_SHARED)
-		return;
-	for (; level < binding->level; level++) {
-		struct page *page = binding->below[level];
-		if (kept && kept->bit == binding->bit && level < kept->level &&
-		    kept->below[level] == page)
-			continue;
-		atomic_fetch_and(&demand_page(page)->word, ~(1ull << binding->bit));
-	}
-}
-
-/* No word of @from and higher levels has our bit. */
-static void take_from(const struct level_binding *binding, unsigned from)
-{
-	uint64_t own = 1ull << binding->bit % 64;
-
-	for (; from < binding->level; from++) {
-		_Atomic uint64_t *word = &demand_page(binding->below[from])->word;
-		if (atomic_load(word) & own)
-			atomic_fetch_and(word, ~own);
-	}
-}
-
 /* The client's bit is in the words below the lowest level at which this process has work
  * outstanding on the GPU, in any context. A launch at a lower level counts itself first, and takes
  * the bits from the other words then: either that comes after we set ours, or we see the launch. */
@@ -143,8 +94,8 @@ static void fit(struct client *client)
 		return;
 	do {
 		lowest = streams_lowest(client, binding->level);
-		set_below(binding, lowest);
-		take_from(binding, lowest);
+		pages_set_below(binding, lowest, true);
+		pages_take_from(binding, lowest);
 	} while (streams_lowest(client, binding->level) < lowest);
 }
 
@@ -181,17 +132,20 @@ static uint64_t linger(const struct client *client)
 	return gap < LINGER_MAX ? 2 * gap : 0;
 }
 
-static void show(struct client *client, const struct level_binding *binding, uint64_t now)
+static void show(struct client *client, const struct level_binding *binding, uint64_t now,
+		 uint32_t sms)
 {
 	struct demand *demand = demand_of(client);
 
 	busy_period_begin(&demand->busy, now);
-	store_relaxed(&demand->came_first, set_bits(binding));
+	sms_raise(client, sms);
+	store_relaxed(&demand->came_first, pages_set(client, binding));
 	atomic_store(&demand->shown, DEMAND_SHOWN);
 	fit(client);
 }
 
-void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted)
+void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted,
+		uint32_t sms)
 {
 	struct demand *demand = demand_of(client);
 	uint64_t idle = atomic_load(&demand->idle_since), now = client_now(), none = 0;
@@ -202,12 +156,21 @@ void demand_set(struct client *client, const struct level_binding *binding, uint
 	atomic_store(&demand->idle_since, 0);
 	if (!atomic_load(&demand->since))
 		atomic_compare_exchange_strong(&demand->since, &none, now);
-	show(client, binding, now);
+	show(client, binding, now, sms);
 	/* After the flag: the worker, which may be telling that there is no work, checks it then.
 	 */
 	tell(binding, 1, predicted);
 	if (binding_flag(binding, WEIR_CONTROL_TELL))
 		link_tell_work(client, now);
+}
+
+/* If another thread clears the bits meanwhile, it sees our launch and sets them for the whole GPU.
+ */
+void demand_grow(struct client *client, const struct level_binding *binding, uint32_t sms)
+{
+	sms_raise(client, sms);
+	pages_set(client, binding);
+	fit(client);
 }
 
 static bool busy(struct client *client)
@@ -224,17 +187,17 @@ static bool take_back(struct client *client, const struct level_binding *binding
 {
 	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &shown, DEMAND_NONE))
 		return false;
-	clear_bits(binding, NULL);
+	pages_withdraw(client, binding);
 	return true;
 }
 
 /* A launch that began while the bits were cleared may have seen them set. Sets them again, even if
- * another thread does the same. */
+ * another thread does the same. Which SMs it needs is not known. */
 static void set_again(struct client *client, const struct level_binding *binding)
 {
 	if (!busy(client))
 		return;
-	show(client, binding, client_now());
+	show(client, binding, client_now(), SMS_WHOLE);
 	tell(binding, 1, 0);
 }
 
@@ -242,12 +205,22 @@ static void set_again(struct client *client, const struct level_binding *binding
  * is outstanding, may have cleared the bits before we set them; nobody would clear them again. */
 static void set_noted(struct client *client, const struct level_binding *binding)
 {
-	set_bits(binding);
+	pages_set(client, binding);
 	fit(client);
 	if (atomic_load(&demand_of(client)->shown))
 		return;
-	clear_bits(binding, NULL);
+	pages_withdraw(client, binding);
 	set_again(client, binding);
+}
+
+/* The agent fills new pages in as if all demand were for the whole GPU. */
+static void unset_whole(struct client *client, const struct level_binding *binding)
+{
+	if (!sms_are_whole(client))
+		pages_unset_whole(binding);
+	/* A launch that needs it may have set the bits meanwhile. */
+	if (sms_are_whole(client))
+		set_noted(client, binding);
 }
 
 bool demand_set_speculatively(struct client *client, const struct level_binding *binding)
@@ -256,6 +229,7 @@ bool demand_set_speculatively(struct client *client, const struct level_binding 
 
 	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &none, DEMAND_SPECULATIVE))
 		return false;
+	sms_raise(client, sms_expected(client));
 	set_noted(client, binding);
 	return true;
 }
@@ -290,7 +264,7 @@ void demand_lower(const struct client *client, unsigned level)
 		if (!binding || other->device != client->device)
 			continue;
 		if (binding->bit != WEIR_BIT_SHARED)
-			take_from(binding, level);
+			pages_take_from(binding, level);
 		/* The agent sets the bit that clients share by this. */
 		else if (load_relaxed(&status_page(binding)->level) > level)
 			atomic_store(&status_page(binding)->level, level);
@@ -307,7 +281,7 @@ static void refit(struct client *client)
 	fit(client);
 	if (atomic_load(&demand_of(client)->shown))
 		return;
-	clear_bits(binding, NULL);
+	pages_withdraw(client, binding);
 	set_again(client, binding);
 }
 
@@ -378,17 +352,22 @@ void demand_drop(struct client *client)
 
 	atomic_store(&demand_of(client)->shown, DEMAND_NONE);
 	if (binding)
-		clear_bits(binding, NULL);
+		pages_withdraw(client, binding);
 }
 
 void demand_scrub(struct client *client, const struct level_binding *former)
 {
 	const struct level_binding *now = atomic_load(&client->binding);
 
-	if (now && atomic_load(&demand_of(client)->shown))
+	if (now && atomic_load(&demand_of(client)->shown)) {
 		set_noted(client, now);
-	if (former)
-		clear_bits(former, now);
+		if (former)
+			unset_whole(client, now);
+	}
+	if (former) {
+		pages_clear(former, now);
+		sms_leave(former, now);
+	}
 }
 
 void demand_move(struct client *client, struct level_binding *next)
@@ -399,7 +378,7 @@ void demand_move(struct client *client, struct level_binding *next)
 	atomic_store(&demand_of(client)->came_first, 0);
 	/* The agent fills new pages in as the former ones are. */
 	if (!atomic_load(&demand_of(client)->shown))
-		clear_bits(next, NULL);
+		pages_clear(next, NULL);
 	demand_scrub(client, former);
 }
 

@@ -6,6 +6,9 @@
  * words below that level alone: its other work may wait for this stream, and must not close gates
  * at which the stream waits.
  *
+ * Where a bit is in `word` it is in `whole`, too, unless the client needs only some SMs
+ * (demand-pages.h). It is set there first, and cleared there last.
+ *
  * Speculative demand: a copy to the GPU often precedes a launch. So demand can be shown while it
  * goes on, and lower levels have left when the kernel comes. Each client learns from its own copies
  * whether that pays: most of the latest copies must have been followed by a launch, and soon, since
@@ -15,6 +18,7 @@
 #include "client/level-binding.h"
 #include "client/subsystem.h"
 #include "gates/busy-period.h"
+#include "gates/demand-pages.h"
 
 enum demand_shown {
 	DEMAND_NONE,
@@ -44,17 +48,23 @@ struct demand {
 };
 PER_CLIENT(demand)
 
-/* @predicted: ns of the work that comes. */
-void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted);
+/* @predicted: ns of the work that comes. @sms: that it needs. */
+void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted,
+		uint32_t sms);
 
-/* Launch path, after the stream's `begun` has grown: one load when the bits are set already. */
+/* The bits are set: from now on they are for work that needs more SMs. */
+void demand_grow(struct client *client, const struct level_binding *binding, uint32_t sms);
+
+/* Launch path, after the stream's `begun` has grown: two loads when the bits are set already. */
 static inline void demand_raise(struct client *client, const struct level_binding *binding,
-				uint64_t predicted)
+				uint64_t predicted, uint32_t sms)
 {
 	/* seq_cst, as is the growth of `begun`: either we see that the bits were cleared, or the
 	 * thread that cleared them sees our launch and sets them again. */
 	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
-		demand_set(client, binding, predicted);
+		demand_set(client, binding, predicted, sms);
+	else if (sms_needed(client) < sms)
+		demand_grow(client, binding, sms);
 }
 
 /* Launch path, after demand_raise() for a launch in a stream of a lower level: no bit of this

@@ -229,9 +229,12 @@ static void shared_bit_is_the_agents(void **state)
 	assert_true(eventually(agent.status->outstanding == 1));
 
 	agent.demand[0]->word = agent.demand[1]->word = 1ull << WEIR_BIT_SHARED | 1;
+	agent.demand[0]->whole = agent.demand[1]->whole = 1ull << WEIR_BIT_SHARED | 1;
 	fake_agent_stop(&agent); /* nobody is left to clear it */
 	assert_true(eventually(agent.demand[0]->word == 1 && agent.demand[1]->word == 1));
+	assert_true(eventually(agent.demand[0]->whole == 1 && agent.demand[1]->whole == 1));
 	agent.demand[0]->word = agent.demand[1]->word = 0;
+	agent.demand[0]->whole = agent.demand[1]->whole = 0;
 	fake_agent_start(&agent);
 	gone(n);
 }

@@ -417,6 +417,8 @@ enum weir_control_flags {
 	WEIR_CONTROL_SPATIAL = 1u << 6,
 };
 
+#define WEIR_YIELD_MORE_MAX 100u
+
 /* The agent writes, the client reads. A client whose agent has died clears its own hold word. */
 struct weir_control_page {
 	uint32_t magic;
@@ -444,7 +446,10 @@ struct weir_control_page {
 	/* CLOCK_MONOTONIC in ns: the agent has stopped the client's channel groups, and the client
 	 * lets them go on if the agent does not renew this in time. 0: they are not stopped. */
 	_Atomic uint64_t stopped_until;
-	uint8_t reserved[WEIR_PAGE_SIZE - 136];
+	/* What lower-level clients are to leave to this one. 0: the whole GPU. Else the SMs that
+	 * its launches need, and `yield` - 1 per cent more of them: at most WEIR_YIELD_MORE_MAX. */
+	_Atomic uint32_t yield;
+	uint8_t reserved[WEIR_PAGE_SIZE - 140];
 };
 
 #define WEIR_STATUS_FORMS 8u /* at most */
@@ -516,7 +521,7 @@ struct weir_status_page {
 	 * bit. Written before it is added, and cleared after it is taken away. 0: its demand is for
 	 * the whole GPU, or there is none. */
 	_Atomic uint32_t demand_sms;
-	uint32_t reserved2;
+	_Atomic uint32_t gpu_sms; /* that the GPU has; 0: an older library */
 	/* Running kernels that left a part of the SMs to higher-level clients. */
 	_Atomic uint64_t partial_leaves;
 	uint8_t reserved[WEIR_PAGE_SIZE - 392];
@@ -560,6 +565,7 @@ static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
 static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page layout");
+static_assert(offsetof(struct weir_control_page, yield) == 136, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");

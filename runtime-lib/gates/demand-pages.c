@@ -1,0 +1,253 @@
+#include "gates/demand-pages.h"
+
+#include "client/stream-level.h"
+
+#define COUNTED_WHOLE UINT16_MAX /* struct kernel_time.sms: it fills the GPU, or is not known */
+
+struct sms sms_table[CLIENTS_MAX];
+static uint32_t always; /* WEIR_YIELD_SMS, for measurements; 0: not set */
+
+void sms_settings(void)
+{
+	const char *setting = getenv("WEIR_YIELD_SMS");
+	unsigned long n = setting ? strtoul(setting, NULL, 10) : 0;
+
+	always = n < COUNTED_WHOLE ? (uint32_t)n : 0;
+}
+
+/* With the client's context current. */
+void sms_open(struct client *client)
+{
+	int n = driver_attribute(client->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+
+	sms_of(client)->of_gpu = n > 0 ? (uint32_t)n : 0;
+}
+
+/* SMs that the blocks fill if as many as fit are put into each. */
+static uint16_t count(const struct geometry *geometry)
+{
+	const unsigned *grid = geometry->grid, *block = geometry->block;
+	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+	unsigned __int128 blocks = (unsigned __int128)grid[0] * grid[1] * grid[2];
+	int fit = 0;
+
+	if (!blocks || !threads || block[0] > 1024 || block[1] > 1024 || threads > 1024 ||
+	    real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&fit, (CUfunction)geometry->function,
+							      (int)threads,
+							      geometry->shared) != CUDA_SUCCESS ||
+	    fit <= 0)
+		return COUNTED_WHOLE;
+	blocks = (blocks + (unsigned)fit - 1) / (unsigned)fit;
+	return blocks < COUNTED_WHOLE ? (uint16_t)blocks : COUNTED_WHOLE;
+}
+
+static uint32_t counted(struct kernel_time *kernel, uint64_t key, const struct geometry *geometry)
+{
+	uint16_t n = load_relaxed(&kernel->sms);
+
+	if (n)
+		return n;
+	n = count(geometry);
+	/* Of another kernel by now, perhaps: then that one is counted again when it is claimed. */
+	if (load_relaxed(&kernel->key) == key)
+		store_relaxed(&kernel->sms, n);
+	return n;
+}
+
+/* Another stream has, or may have, work that runs beside this launch. */
+static bool is_beside(struct stream *stream)
+{
+	struct stream *first = NULL;
+
+	return !atomic_compare_exchange_strong(&sms_of(stream->client)->stream, &first, stream) &&
+	       first != stream;
+}
+
+kept_apart uint32_t sms_count(struct stream *stream, struct kernel_time *kernel, uint64_t key,
+			      const struct kernel_call *call, uint32_t yield)
+{
+	uint32_t of_gpu = sms_of(stream->client)->of_gpu, percent = yield - 1;
+
+	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
+		return SMS_WHOLE;
+	if (always)
+		return always;
+	uint32_t n = counted(kernel, key, &call->geometry);
+	if (n == COUNTED_WHOLE)
+		return SMS_WHOLE;
+	n += (n * percent + 99) / 100;
+	return 4 * n > 3 * of_gpu ? SMS_WHOLE : n;
+}
+
+uint32_t sms_expected(const struct client *client)
+{
+	uint32_t last = atomic_load(&sms_of(client)->last);
+
+	return last ? last : SMS_WHOLE;
+}
+
+void sms_raise(struct client *client, uint32_t need)
+{
+	_Atomic uint32_t *now = &sms_of(client)->need;
+	uint32_t seen = atomic_load(now);
+
+	while (seen < need && !atomic_compare_exchange_weak(now, &seen, need))
+		;
+}
+
+bool sms_are_whole(const struct client *client)
+{
+	return sms_needed(client) == SMS_WHOLE || atomic_load(&streams_have_levels);
+}
+
+/* What the client adds to the sum of each page of @binding. */
+static uint32_t wanted(const struct client *client, const struct level_binding *binding)
+{
+	return sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED ? 0 : sms_needed(client);
+}
+
+static void set_page(struct page *page, uint32_t sms)
+{
+	if (atomic_load(&page->sms) == sms)
+		return;
+	uint32_t before = atomic_exchange(&page->sms, sms);
+	/* Modulo 2^32, so a sum that is too small for a moment becomes right again. */
+	atomic_fetch_add(&demand_page(page)->sms, sms - before);
+}
+
+static bool has_page(const struct level_binding *binding, const struct page *page)
+{
+	for (unsigned q = 0; binding && q < binding->level; q++) {
+		if (binding->below[q] == page)
+			return true;
+	}
+	return false;
+}
+
+void sms_leave(const struct level_binding *former, const struct level_binding *now)
+{
+	for (unsigned q = 0; q < former->level; q++) {
+		if (!has_page(now, former->below[q]))
+			set_page(former->below[q], 0);
+	}
+}
+
+/* The note in the status page is never less than what is in the sums, if one thread does this. */
+static void set_pages(const struct level_binding *binding, uint32_t sms)
+{
+	_Atomic uint32_t *note = &status_page(binding)->demand_sms;
+
+	if (atomic_load(note) < sms)
+		atomic_store(note, sms);
+	for (unsigned q = 0; q < binding->level; q++)
+		set_page(binding->below[q], sms);
+	if (atomic_load(note) != sms)
+		atomic_store(note, sms);
+}
+
+static void sms_publish(struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding), *now;
+	uint32_t sms;
+
+	while (binding) {
+		sms = wanted(client, binding);
+		set_pages(binding, sms);
+		now = atomic_load(&client->binding);
+		if (now == binding && sms == wanted(client, binding))
+			return;
+		if (now != binding)
+			sms_leave(binding, now);
+		binding = now;
+	}
+}
+
+static void sms_clear(struct client *client)
+{
+	struct sms *sms = sms_of(client);
+	uint32_t need = atomic_exchange(&sms->need, 0);
+
+	if (need)
+		atomic_store(&sms->last, need);
+	atomic_store(&sms->stream, NULL);
+	sms_publish(client);
+}
+
+/* Returns what was in the word. */
+static uint64_t set_bit(_Atomic uint64_t *word, uint64_t bit)
+{
+	uint64_t before = atomic_load(word);
+
+	return before & bit ? before : atomic_fetch_or(word, bit);
+}
+
+static void clear_bit(_Atomic uint64_t *word, uint64_t bit)
+{
+	if (atomic_load(word) & bit)
+		atomic_fetch_and(word, ~bit);
+}
+
+uint64_t pages_set_below(const struct level_binding *binding, unsigned level, bool whole)
+{
+	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
+
+	for (unsigned q = 0; q < level; q++) {
+		struct weir_demand_page *page = demand_page(binding->below[q]);
+		if (whole)
+			set_bit(&page->whole, own);
+		others = set_bit(&page->word, own);
+	}
+	return others & ~own;
+}
+
+/* The SMs stand in the pages before the bit does, and until `whole` takes their place. */
+bool pages_set(struct client *client, const struct level_binding *binding)
+{
+	bool whole = sms_are_whole(client);
+
+	if (!whole)
+		sms_publish(client);
+	bool first =
+		binding->bit != WEIR_BIT_SHARED && !pages_set_below(binding, binding->level, whole);
+	if (whole)
+		sms_publish(client);
+	return first;
+}
+
+void pages_clear(const struct level_binding *binding, const struct level_binding *kept)
+{
+	unsigned level = 0;
+
+	if (binding->bit == WEIR_BIT_SHARED)
+		return;
+	for (; level < binding->level; level++) {
+		struct page *page = binding->below[level];
+		if (kept && kept->bit == binding->bit && level < kept->level &&
+		    kept->below[level] == page)
+			continue;
+		atomic_fetch_and(&demand_page(page)->word, ~(1ull << binding->bit));
+		clear_bit(&demand_page(page)->whole, 1ull << binding->bit);
+	}
+}
+
+void pages_withdraw(struct client *client, const struct level_binding *binding)
+{
+	pages_clear(binding, NULL);
+	sms_clear(client);
+}
+
+void pages_take_from(const struct level_binding *binding, unsigned from)
+{
+	uint64_t own = 1ull << binding->bit % 64;
+
+	for (; from < binding->level; from++) {
+		clear_bit(&demand_page(binding->below[from])->word, own);
+		clear_bit(&demand_page(binding->below[from])->whole, own);
+	}
+}
+
+void pages_unset_whole(const struct level_binding *binding)
+{
+	for (unsigned q = 0; q < binding->level; q++)
+		clear_bit(&demand_page(binding->below[q])->whole, 1ull << binding->bit % 64);
+}

@@ -1,0 +1,76 @@
+/* What a client's demand writes into the demand pages of the lower levels (weir/protocol.h): its
+ * bit in `word` and `whole`, and how many SMs its work needs, in `sms`. Lower-level clients may
+ * keep the others. demand.c says when. No other file writes these pages.
+ *
+ * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches,
+ * launches that may overlap, work in several streams or at several levels, and launches that fill
+ * more than 3/4 of the SMs. Any other launch needs blocks / (blocks that fit into an SM).
+ *
+ * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
+ * page's record holds what this client has added to that page's sum. A change exchanges the record
+ * and adds the difference, so the sum is right whatever threads do at the same time; who changes
+ * the need looks again afterwards, so the records follow the last value. */
+#pragma once
+
+#include "client/level-binding.h"
+#include "client/subsystem.h"
+#include "measure/kernel.h"
+
+struct stream;
+
+#define SMS_WHOLE UINT32_MAX
+
+struct sms {
+	_Atomic uint32_t need; /* of the launches since demand was raised; SMS_WHOLE; 0: none */
+	_Atomic uint32_t last; /* the need before the bits were cleared last; 0: none was */
+	_Atomic(struct stream *) stream; /* of these launches; NULL: none yet */
+	uint32_t of_gpu;                 /* SMs that the GPU has */
+};
+PER_CLIENT(sms)
+
+/* The launch path, off the usual way. @yield: as in the control page, not 0. */
+uint32_t sms_count(struct stream *stream, struct kernel_time *kernel, uint64_t key,
+		   const struct kernel_call *call, uint32_t yield);
+
+/* Launch path: SMs that a launch needs. @plain: it may be counted. */
+static inline uint32_t sms_of_launch(struct stream *stream, const struct level_binding *binding,
+				     struct kernel_time *kernel, uint64_t key,
+				     const struct kernel_call *call, bool plain)
+{
+	uint32_t yield = load_relaxed(&control_page(binding)->yield);
+
+	return yield && plain ? sms_count(stream, kernel, key, call, yield) : SMS_WHOLE;
+}
+
+static inline uint32_t sms_needed(const struct client *client)
+{
+	return atomic_load(&sms_of(client)->need);
+}
+
+/* The need of a launch that is only expected. */
+uint32_t sms_expected(const struct client *client);
+
+/* The client needs no less than @need from now on. pages_set() must follow. */
+void sms_raise(struct client *client, uint32_t need);
+/* Its bits belong into `whole`, too. */
+bool sms_are_whole(const struct client *client);
+/* Takes the client's SMs from those pages of @former that @now does not have. @now: NULL: none. */
+void sms_leave(const struct level_binding *former, const struct level_binding *now);
+
+/* Sets the bit in the words below @level. Returns what else was in the word right below it. */
+uint64_t pages_set_below(const struct level_binding *binding, unsigned level, bool whole);
+/* Shows the client's need in all pages below it. True: no client of its level or higher had work
+ * then. Of several that come at once, one is told so. */
+bool pages_set(struct client *client, const struct level_binding *binding);
+/* Clears the bits; those of @kept stay, NULL: none. */
+void pages_clear(const struct level_binding *binding, const struct level_binding *kept);
+/* Clears the bits, and the client needs no SMs. */
+void pages_withdraw(struct client *client, const struct level_binding *binding);
+/* No page of @from and higher levels has the bit. */
+void pages_take_from(const struct level_binding *binding, unsigned from);
+/* No `whole` has it. */
+void pages_unset_whole(const struct level_binding *binding);
+
+/* Columns of the table. */
+void sms_settings(void);
+void sms_open(struct client *client);

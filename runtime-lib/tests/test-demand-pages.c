@@ -1,0 +1,399 @@
+/* What demand writes into the pages of lower levels: bits, and the SMs that the work needs. On the
+ * null driver, whose GPU has 4 SMs with room for 8 blocks each. */
+#include "gates/demand-pages.h"
+
+#include "inside.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define KERNEL  ((CUfunction)(uintptr_t)0x9000)
+#define OWN     (1ull << 1) /* context_welcomed()'s bit */
+#define FIT     NULL_OCCUPANCY
+#define NEEDED  1u /* yield: no more than the launch needs */
+#define THREADS 4
+
+static_assert(NULL_SMS == 4, "the numbers below");
+
+static void launch(unsigned n, unsigned stream, unsigned blocks)
+{
+	assert_int_equal(
+		cuLaunchKernel(KERNEL, blocks, 1, 1, 32, 1, 1, 0, STREAM(n, stream), NULL, NULL),
+		CUDA_SUCCESS);
+}
+
+static bool is_clear(const struct weir_demand_page *page)
+{
+	return !page->word && !page->whole && !page->sms;
+}
+
+static bool all_clear(void)
+{
+	return is_clear(agent.demand[0]) && is_clear(agent.demand[1]) && !agent.status->demand_sms;
+}
+
+static void finish_work(unsigned n)
+{
+	driver->streams_busy = 0;
+	for (unsigned stream = 1; stream <= THREADS; stream++)
+		assert_int_equal(cuStreamSynchronize(STREAM(n, stream)), CUDA_SUCCESS);
+	assert_true(eventually(all_clear()));
+}
+
+/* A context at level 2 whose work does not end; what it yields. */
+static unsigned begin(uint32_t yield)
+{
+	unsigned n = context_welcomed(2);
+
+	finish_work(n);
+	atomic_store(&agent.control->yield, yield);
+	driver->streams_busy = 1;
+	return n;
+}
+
+static void end(unsigned n)
+{
+	finish_work(n);
+	atomic_store(&agent.control->yield, 0);
+	context_gone(n);
+	assert_true(all_clear());
+}
+
+/* In both pages. */
+static void assert_shown(uint64_t whole, uint32_t sms)
+{
+	for (unsigned q = 0; q < 2; q++) {
+		assert_int_equal(agent.demand[q]->word, OWN);
+		assert_int_equal(agent.demand[q]->whole, whole);
+		assert_int_equal(agent.demand[q]->sms, sms);
+	}
+	assert_int_equal(agent.status->demand_sms, sms);
+}
+
+static void without_a_word_all_is_needed(void **state)
+{
+	unsigned n = begin(0);
+
+	(void)state;
+	assert_true(agent.hello.flags & WEIR_HELLO_SAYS_WHOLE);
+	launch(n, 1, 1);
+	assert_shown(OWN, 0);
+	end(n);
+}
+
+static void a_launch_needs_the_sms_it_fills(void **state)
+{
+	static const struct {
+		uint32_t yield;
+		unsigned blocks;
+		uint32_t sms; /* 0: the whole GPU */
+	} cases[] = {
+		{NEEDED, 1, 1},
+		{NEEDED, FIT, 1},
+		{NEEDED, FIT + 1, 2},
+		{NEEDED, 3 * FIT, 3},
+		{NEEDED, 3 * FIT + 1, 0}, /* above 3/4 */
+		{NEEDED, 0x7fffffff, 0},
+		{NEEDED + 25, FIT, 2}, /* rounded up */
+		{NEEDED + 50, 2 * FIT, 3},
+		{NEEDED + 100, FIT, 2},
+		{NEEDED + 100, 2 * FIT, 0},
+		{NEEDED + 101, FIT, 0}, /* no such value */
+		{UINT32_MAX, FIT, 0},
+	};
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		atomic_store(&agent.control->yield, cases[i].yield);
+		for (int again = 0; again < 2; again++) { /* counted, remembered */
+			driver->streams_busy = 1;
+			launch(n, 1, cases[i].blocks);
+			assert_shown(cases[i].sms ? 0 : OWN, cases[i].sms);
+			finish_work(n);
+		}
+	}
+	end(n);
+}
+
+static void the_need_grows_until_the_work_ends(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, FIT);
+	assert_shown(0, 1);
+	launch(n, 1, 3 * FIT);
+	assert_shown(0, 3);
+	launch(n, 1, 1);
+	assert_shown(0, 3);
+	launch(n, 1, 4 * FIT);
+	assert_shown(OWN, 0);
+	launch(n, 1, 1);
+	assert_shown(OWN, 0);
+	finish_work(n);
+	driver->streams_busy = 1;
+	launch(n, 1, 1);
+	assert_shown(0, 1);
+	end(n);
+}
+
+static void two_streams_need_all(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, 1);
+	assert_shown(0, 1);
+	launch(n, 2, 1);
+	assert_shown(OWN, 0);
+	finish_work(n);
+	/* One after the other. */
+	driver->streams_busy = 1;
+	launch(n, 2, 1);
+	assert_shown(0, 1);
+	end(n);
+}
+
+static void launches_that_cannot_be_counted_need_all(void **state)
+{
+	CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+				     .value.programmaticStreamSerializationAllowed = 1};
+	unsigned n = begin(NEEDED);
+	CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), &overlap, 1};
+
+	(void)state;
+	assert_int_equal(
+		cuLaunchCooperativeKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL),
+		CUDA_SUCCESS);
+	assert_shown(OWN, 0);
+	finish_work(n);
+	driver->streams_busy = 1;
+	assert_int_equal(cuGraphLaunch((CUgraphExec)(uintptr_t)0x77, STREAM(n, 1)), CUDA_SUCCESS);
+	assert_shown(OWN, 0);
+	finish_work(n);
+	driver->streams_busy = 1;
+	assert_int_equal(cuLaunchKernelEx(&config, KERNEL, NULL, NULL), CUDA_SUCCESS);
+	assert_shown(OWN, 0);
+	finish_work(n);
+	driver->streams_busy = 1;
+	/* More threads than any block has. */
+	cuLaunchKernel(KERNEL, 1, 1, 1, 0xffffffff, 0xffffffff, 0xffffffff, 0, STREAM(n, 1), NULL,
+		       NULL);
+	assert_shown(OWN, 0);
+	end(n);
+}
+
+static void a_copy_expects_the_last_need(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, 2 * FIT);
+	finish_work(n);
+	assert_true(demand_set_speculatively(client, atomic_load(&client->binding)));
+	assert_shown(0, 2);
+	driver->streams_busy = 1;
+	launch(n, 1, 3 * FIT);
+	assert_shown(0, 3);
+	end(n);
+}
+
+/* The agent's other side of a new page: all demand is for the whole GPU. */
+static void new_pages(void)
+{
+	fake_agent_new_demand(&agent);
+	for (unsigned q = 0; q < 2; q++)
+		atomic_store(&agent.demand[q]->whole, agent.demand[q]->word);
+}
+
+static void sms_move_to_new_pages(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, 2 * FIT);
+	assert_shown(0, 2);
+	new_pages();
+	fake_agent_level(&agent, 2);
+	assert_true(eventually(agent.demand[0]->sms == 2 && agent.demand[1]->sms == 2 &&
+			       !agent.demand[0]->whole && !agent.demand[1]->whole));
+	assert_shown(0, 2);
+	assert_true(eventually(!agent.former[0]->sms && !agent.former[1]->sms));
+
+	/* At the lower level it is above one page less. */
+	fake_agent_level(&agent, 1);
+	assert_true(eventually(is_clear(agent.demand[1])));
+	assert_int_equal(agent.demand[0]->sms, 2);
+	assert_int_equal(agent.status->demand_sms, 2);
+	fake_agent_level(&agent, 2);
+	finish_work(n);
+	assert_true(eventually(atomic_load(&client->binding)->level == 2));
+	driver->streams_busy = 1;
+	launch(n, 1, FIT);
+	assert_shown(0, 1);
+	end(n);
+}
+
+static void another_agent_is_told(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, 2 * FIT);
+	assert_shown(0, 2);
+	fake_agent_stop(&agent);
+	fake_agent_renew(&agent);
+	atomic_store(&agent.control->yield, NEEDED);
+	fake_agent_start(&agent);
+	fake_agent_accept(&agent);
+	fake_agent_welcome(&agent, 2, 1);
+	assert_true(eventually(agent.status->demand_sms == 2));
+	assert_shown(0, 2);
+	end(n);
+}
+
+static void a_shared_bit_tells_nothing(void **state)
+{
+	unsigned n = context_welcomed_as(2, WEIR_BIT_SHARED);
+
+	(void)state;
+	atomic_store(&agent.control->yield, NEEDED);
+	driver->streams_busy = 1;
+	launch(n, 1, FIT);
+	assert_true(all_clear()); /* the agent sets the bit */
+	end(n);
+}
+
+static void a_context_ends_at_work(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, 2 * FIT);
+	assert_shown(0, 2);
+	context_gone(n);
+	assert_true(all_clear());
+	driver->streams_busy = 0;
+	atomic_store(&agent.control->yield, 0);
+}
+
+static unsigned racing;
+static _Atomic bool stop;
+
+static void *race(void *argument)
+{
+	unsigned stream = (unsigned)(uintptr_t)argument, seed = stream;
+
+	cuCtxSetCurrent(CONTEXT(racing));
+	while (!atomic_load(&stop)) {
+		unsigned blocks = 1 + (unsigned)rand_r(&seed) % (5 * FIT);
+		cuLaunchKernel(KERNEL, blocks, 1, 1, 32, 1, 1, 0, STREAM(racing, stream), NULL,
+			       NULL);
+		if (rand_r(&seed) % 4 == 0)
+			cuStreamSynchronize(STREAM(racing, stream));
+		if (rand_r(&seed) % 16 == 0)
+			demand_set_speculatively(client, atomic_load(&client->binding));
+		if (rand_r(&seed) % 64 == 0)
+			usleep(200);
+	}
+	return NULL;
+}
+
+/* Launches, ends of work, and changes of pages and levels, all at once. */
+static void races_leave_nothing(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	racing = begin(NEEDED);
+	driver->streams_busy = 0;
+	for (unsigned round = 0; round < 8; round++) {
+		atomic_store(&stop, false);
+		/* In one stream in every second round, so that the need is a number mostly. */
+		for (unsigned i = 0; i < THREADS; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, race,
+							(void *)(uintptr_t)(round % 2 ? 1 + i : 1)),
+					 0);
+		for (unsigned i = 0; i < 8; i++) {
+			usleep(3000);
+			if (round % 4 == 1)
+				new_pages();
+			fake_agent_level(&agent, round % 4 == 2 ? (uint8_t)(1 + i % 2) : 2);
+		}
+		atomic_store(&stop, true);
+		for (unsigned i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		finish_work(racing);
+		assert_true(eventually(!agent.former[0] ||
+				       (!agent.former[0]->sms && !agent.former[0]->whole)));
+	}
+	fake_agent_level(&agent, 2);
+	assert_true(eventually(atomic_load(&client->binding)->level == 2));
+	end(racing);
+}
+
+static void *change_need(void *argument)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	unsigned seed = (unsigned)(uintptr_t)argument;
+
+	for (unsigned i = 0; i < 1000000; i++) {
+		unsigned what = (unsigned)rand_r(&seed) % 8;
+		if (what < 4) {
+			pages_withdraw(client, binding);
+		} else {
+			sms_raise(client, what == 7 ? SMS_WHOLE : what);
+			pages_set(client, binding);
+		}
+	}
+	return NULL;
+}
+
+/* The same without the work around it: each sum is that of the last need. */
+static void sums_follow_the_last_need(void **state)
+{
+	unsigned n = begin(NEEDED);
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, change_need, (void *)(uintptr_t)(i + 1)),
+			0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	uint32_t sms = sms_are_whole(client) ? 0 : sms_needed(client);
+	assert_int_equal(agent.demand[0]->sms, sms);
+	assert_int_equal(agent.demand[1]->sms, sms);
+	assert_int_equal(agent.status->demand_sms, sms);
+	pages_withdraw(client, atomic_load(&client->binding));
+	assert_true(all_clear());
+	end(n);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_word_all_is_needed),
+		cmocka_unit_test(a_launch_needs_the_sms_it_fills),
+		cmocka_unit_test(the_need_grows_until_the_work_ends),
+		cmocka_unit_test(two_streams_need_all),
+		cmocka_unit_test(launches_that_cannot_be_counted_need_all),
+		cmocka_unit_test(a_copy_expects_the_last_need),
+		cmocka_unit_test(sms_move_to_new_pages),
+		cmocka_unit_test(another_agent_is_told),
+		cmocka_unit_test(a_shared_bit_tells_nothing),
+		cmocka_unit_test(a_context_ends_at_work),
+		cmocka_unit_test(races_leave_nothing),
+		cmocka_unit_test(sums_follow_the_last_need),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
