@@ -28,7 +28,9 @@ struct compile_request {
 	int fd, object; /* the client's file; the cached object, or -1 */
 	struct request head;
 	struct async_hash hash;
-	struct digest key;
+	struct digest key; /* of what a job makes; */
+	struct digest
+		found; /* of the cached object: the same, or that of an object with all forms */
 	struct compile_job *job; /* NULL: does not wait for a job */
 	struct compile_request *job_prev, *job_next;
 };
@@ -41,7 +43,7 @@ struct kernel_salt {
 /* All that an object is made from. */
 struct object_salt {
 	struct digest fingerprint, kernel;
-	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, reserved;
+	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, soonest;
 };
 
 static void request_free(struct compile_request *request)
@@ -445,7 +447,11 @@ static void join_job(struct compile_request *request)
 					    .draft = {.fd = -1}};
 		request->fd = -1;
 		HASH_ADD(hh, compile->jobs, key, sizeof(job->key), job);
-		DL_APPEND(compile->waiting, job);
+		/* A launch waits for the soonest form: first of the client's jobs. */
+		if (request->head.soonest)
+			DL_PREPEND(compile->waiting, job);
+		else
+			DL_APPEND(compile->waiting, job);
 	}
 	request->job = job;
 	DL_APPEND2(job->requests, request, job_prev, job_next);
@@ -456,7 +462,7 @@ static void verified(struct async_hash *hash, int error, const struct digest *co
 {
 	struct compile_request *request = container_of(hash, struct compile_request, hash);
 	struct compile *compile = request->compile;
-	struct cache_entry *entry = cache_find(&compile->cache, &request->key);
+	struct cache_entry *entry = cache_find(&compile->cache, &request->found);
 	struct stat info;
 
 	if (error == 0 && entry && memcmp(content, &entry->content, sizeof(*content)) == 0 &&
@@ -485,7 +491,8 @@ static int verify(struct compile_request *request, const struct cache_entry *ent
 	return async_hash_start(&request->hash, &request->compile->hashes, NULL, 0);
 }
 
-static int make_key(struct compile_request *request, const struct digest *kernel)
+static int make_key(const struct compile_request *request, const struct digest *kernel,
+		    bool soonest, struct digest *out)
 {
 	const struct compile *compile = request->compile;
 	const struct request *head = &request->head;
@@ -500,9 +507,22 @@ static int make_key(struct compile_request *request, const struct digest *kernel
 		.sm = head->sm,
 		.forms = head->forms,
 		.registers = head->registers,
+		.soonest = soonest,
 	};
 
-	return digest_bytes(&request->key, &salt, sizeof(salt));
+	return digest_bytes(out, &salt, sizeof(salt));
+}
+
+/* An object with all forms is better than one with the soonest. */
+static struct cache_entry *find_cached(struct compile_request *request)
+{
+	struct cache *cache = &request->compile->cache;
+	struct cache_entry *entry = cache_find(cache, &request->found);
+
+	if (entry)
+		return entry;
+	request->found = request->key;
+	return cache_find(cache, &request->key);
 }
 
 static void hashed(struct async_hash *hash, int error, const struct digest *kernel)
@@ -511,14 +531,16 @@ static void hashed(struct async_hash *hash, int error, const struct digest *kern
 	struct cache *cache = &request->compile->cache;
 
 	if (error == 0)
-		error = make_key(request, kernel);
+		error = make_key(request, kernel, false, &request->found);
+	if (error == 0)
+		error = make_key(request, kernel, request->head.soonest, &request->key);
 	if (error < 0) {
 		answer(request, WEIR_COMPILE_REFUSED, strerror(-error), -1);
 		return;
 	}
 	if (request->client->kernel)
 		request->client->kernel(request->client, request->id, kernel);
-	struct cache_entry *entry = cache_find(cache, &request->key);
+	struct cache_entry *entry = find_cached(request);
 	int r = entry ? verify(request, entry) : -ENOENT;
 	if (r == 0)
 		return;

@@ -1,7 +1,5 @@
 #include "compile/request.h"
 
-#include <stdbool.h>
-
 #include "weir/transform.h"
 
 #define FORMS (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
@@ -38,6 +36,7 @@ const char *request_check(struct request *out, const struct weir_compile_file *h
 	*out = (struct request){.sm = head->sm,
 				.forms = head->forms,
 				.registers = head->registers,
+				.soonest = head->flags & WEIR_COMPILE_SOONEST,
 				.name = head->name,
 				.name_size = head->name_size,
 				.image = head->image,

@@ -2,12 +2,14 @@
  * weir-compile gets it. Pure. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "weir/protocol.h"
 
 struct request {
 	uint32_t sm, forms, registers;
+	bool soonest; /* the form that leaves soonest is enough */
 	uint64_t name, name_size;
 	uint64_t image, image_size;
 };

@@ -148,6 +148,7 @@ static enum request_exit answer(bool machine_code, const struct request *request
 						   .sm = request->sm,
 						   .forms = request->forms,
 						   .registers = request->registers,
+						   .soonest = request->soonest,
 						   .assemble = machine_code ? assemble : NULL});
 }
 

@@ -34,7 +34,8 @@ int fixture_sealed(const void *bytes, size_t size, int seals)
 	return fd;
 }
 
-int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm, uint32_t forms)
+int fixture_file_with(const char *kernel, const void *image, size_t size, uint32_t sm,
+		      uint32_t forms, uint32_t flags)
 {
 	size_t name_size = strlen(kernel) + 1;
 	struct weir_compile_file head = {
@@ -42,6 +43,7 @@ int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm
 		.version = 1,
 		.sm = sm,
 		.forms = forms,
+		.flags = flags,
 		.name = sizeof(head),
 		.name_size = name_size,
 		.image = sizeof(head) + name_size,
@@ -57,6 +59,11 @@ int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm
 	int fd = fixture_sealed(bytes, head.image + size, FIXTURE_SEALS);
 	free(bytes);
 	return fd;
+}
+
+int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm, uint32_t forms)
+{
+	return fixture_file_with(kernel, image, size, sm, forms, 0);
 }
 
 static void take_answer(struct compile_client *client, const struct weir_compiled *message, int fd)

@@ -15,7 +15,9 @@ struct requester {
 	int fd; /* the object; -1: none */
 };
 
-/* Makes a sealed file for COMPILE. */
+/* Makes a sealed file for COMPILE, with flags WEIR_COMPILE_… or without. */
+int fixture_file_with(const char *kernel, const void *image, size_t size, uint32_t sm,
+		      uint32_t forms, uint32_t flags);
 int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm, uint32_t forms);
 /* Makes a sealed file of these bytes. */
 int fixture_sealed(const void *bytes, size_t size, int seals);

@@ -61,6 +61,37 @@ static void test_hit(void **state)
 		assert_int_equal(open(path, O_RDWR), -1);
 }
 
+static unsigned forms_in(const struct weir_object *object)
+{
+	const struct weir_object_form *forms = (const void *)((const char *)object + object->forms);
+	unsigned found = 0;
+
+	for (uint32_t i = 0; i < object->n_forms; i++)
+		found |= 1u << forms[i].form;
+	return found;
+}
+
+/* Where a launch waits: an object with one form, unless there is one with all. */
+static void test_soonest(void **state)
+{
+	const uint32_t all = PERSISTENT | 1u << WEIR_RESUMABLE;
+
+	(void)state;
+	start(&(struct config_compile){.mode = COMPILE_PTX});
+	get(&one, fixture_file_with("add", ptx, PTX_SIZE, 90, all, WEIR_COMPILE_SOONEST));
+	assert_int_equal(forms_in(object_of(&one)), 1u << WEIR_RESUMABLE);
+	get(&one, fixture_file_with("add", ptx, PTX_SIZE, 90, all, WEIR_COMPILE_SOONEST));
+	assert_int_equal(forms_in(object_of(&one)), 1u << WEIR_RESUMABLE);
+	assert_int_equal(compile.started, 1);
+	get(&one, fixture_file("add", ptx, PTX_SIZE, 90, all));
+	assert_int_equal(forms_in(object_of(&one)), all);
+	assert_int_equal(compile.started, 2);
+	get(&one, fixture_file_with("add", ptx, PTX_SIZE, 90, all, WEIR_COMPILE_SOONEST));
+	assert_int_equal(forms_in(object_of(&one)), all);
+	assert_int_equal(compile.started, 2);
+	assert_int_equal(compile.counters.hits, 2);
+}
+
 /* Each input of an object changes its key. */
 static void test_keys(void **state)
 {
@@ -240,17 +271,12 @@ static void test_nothing_grows(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		COMPILE_TEST(test_ptx),
-		COMPILE_TEST(test_machine_code),
-		COMPILE_TEST(test_off),
-		COMPILE_TEST(test_hit),
-		COMPILE_TEST(test_keys),
-		COMPILE_TEST(test_two_at_once),
-		COMPILE_TEST(test_survives_the_agent),
-		COMPILE_TEST(test_damaged),
-		COMPILE_TEST(test_leased),
-		COMPILE_TEST(test_full_disk),
-		COMPILE_TEST(test_nothing_grows),
+		COMPILE_TEST(test_ptx),         COMPILE_TEST(test_machine_code),
+		COMPILE_TEST(test_off),         COMPILE_TEST(test_hit),
+		COMPILE_TEST(test_soonest),     COMPILE_TEST(test_keys),
+		COMPILE_TEST(test_two_at_once), COMPILE_TEST(test_survives_the_agent),
+		COMPILE_TEST(test_damaged),     COMPILE_TEST(test_leased),
+		COMPILE_TEST(test_full_disk),   COMPILE_TEST(test_nothing_grows),
 	};
 
 	misbehave_if_asked(argc, argv);

@@ -8,7 +8,8 @@
 
 #include <time.h>
 
-#define PATIENCE_MS 50             /* a form from the agent's cache is there sooner */
+/* A form from the agent's cache is there within 10 ms, one that is compiled within 60 to 200. */
+#define PATIENCE_MS 300
 #define ALTOGETHER  (5 * NS_PER_S) /* that a process waits */
 #define PERIOD      (200 * NS_PER_US)
 #define KNOWN       1024u
@@ -47,14 +48,6 @@ static bool ask(struct first_launch *first, const struct sampled *of)
 	return true;
 }
 
-/* There will be no forms. */
-static bool is_hopeless(const struct function *function)
-{
-	int state = function ? atomic_load(&function->state) : FUNCTION_REFUSED;
-
-	return state == FUNCTION_REFUSED || state == FUNCTION_GONE;
-}
-
 static void await(struct stream *stream, const struct sampled *of, first_launch_ready_fn *ready,
 		  uint64_t until)
 {
@@ -64,7 +57,7 @@ static void await(struct stream *stream, const struct sampled *of, first_launch_
 	struct first_launch *first = first_launch_of(stream->client);
 	bool asked = false;
 
-	while (!is_hopeless(function) && !ready(stream, of)) {
+	while (function && !function_is_hopeless(function) && !ready(stream, of)) {
 		if (client_now() > until) {
 			log_limited(LOG_INFO, 60,
 				    "a kernel whose time is not known runs as it is, below others: "

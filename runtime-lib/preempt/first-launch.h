@@ -1,6 +1,6 @@
 /* The first launch of a kernel. Nobody knows how long it takes, and many programs are one launch of
- * minutes. So while somebody above shares the GPU, it waits a moment for the kernel's forms and
- * runs in the one that leaves soonest. If that takes too long, it runs natively.
+ * minutes. So while somebody above shares the GPU, it waits a moment for the form that leaves
+ * soonest, which is compiled before the others. If that takes too long, it runs natively.
  *
  * The program's thread waits here, before anything of the launch is done. The worker makes the
  * record (tuning_first()), has the forms compiled and loads them. */

@@ -82,6 +82,7 @@ static bool take_record(struct function *function, uint64_t key, struct client *
 	function->origin.handle = handle;
 	function->client = client;
 	function->changes = 0;
+	function->asks_soonest = function->soonest_asked = false;
 	function->origin.cache_config = CU_FUNC_CACHE_PREFER_NONE;
 	atomic_store(&function->origin.owner, owner_of(handle, &function->origin.library));
 	atomic_store(&function->state, FUNCTION_NATIVE);
@@ -202,7 +203,10 @@ static void ask(struct client *client, struct function *function)
 	struct image *image = name ? code_image(owner, &reason) : NULL;
 	unsigned sm = driver_capability(client->device);
 	struct image *fit = image ? image_for(image, sm) : NULL;
-	int file = fit ? rewrite_request(fit, name, sm, registers_of(function)) : -ENOENT;
+	bool soonest = function_is_awaited(client) && !function->soonest_asked;
+	int file = fit ? rewrite_request(fit, name, sm, registers_of(function),
+					 soonest ? WEIR_COMPILE_SOONEST : 0)
+		       : -ENOENT;
 
 	if (image && file < 0)
 		reason = fit ? strerror(-file)
@@ -213,6 +217,8 @@ static void ask(struct client *client, struct function *function)
 		refuse(function, FUNCTION_WANTED, name, reason);
 		return;
 	}
+	function->asks_soonest = soonest;
+	function->soonest_asked |= soonest;
 	function->request = request_put(client, file);
 	move(function, FUNCTION_WANTED, FUNCTION_REQUESTED);
 	link_wake();
@@ -231,33 +237,60 @@ static struct function *requester(const struct client *client, uint32_t id)
 static void withdraw(struct function *function)
 {
 	atomic_store(&function->rewritten, NULL);
+	atomic_store(&function->soonest, NULL);
 	log_debug("a kernel runs natively again: its forms cannot have its attributes");
+}
+
+/* The kernel's attributes. */
+static void follow(struct function *function)
+{
+	const struct rewritten *soonest = atomic_load(&function->soonest);
+	const struct rewritten *rewritten = atomic_load(&function->rewritten);
+
+	if ((soonest && !rewrite_follow(&function->origin, soonest)) ||
+	    (rewritten && rewritten != soonest && !rewrite_follow(&function->origin, rewritten)))
+		withdraw(function);
+}
+
+static void know_original(struct function *function)
+{
+	if (atomic_load(&function->original))
+		return;
+	atomic_store(&function->original, rewrite_original(&function->origin));
+	if (function->origin.library && atomic_load(&function->original))
+		atomic_fetch_add(&kernels_ready, 1);
 }
 
 /* Either we see here that the program changed attributes meanwhile, or the changing thread sees
  * that the kernel is ready. */
-static void publish(struct function *function, const struct rewritten *rewritten)
+static void publish(struct function *function, const struct rewritten *rewritten, bool soonest)
 {
 	uint32_t changes;
 
-	function->loaded = rewritten;
-	function->original = rewrite_original(&function->origin);
-	if (function->origin.library)
-		atomic_fetch_add(&kernels_ready, 1);
-	atomic_store(&function->rewritten, rewritten);
-	move(function, FUNCTION_REQUESTED, FUNCTION_READY);
+	know_original(function);
+	atomic_store(soonest ? &function->soonest : &function->rewritten, rewritten);
+	move(function, FUNCTION_REQUESTED, soonest ? FUNCTION_WANTED : FUNCTION_READY);
 	do {
 		changes = atomic_load(&function->changes);
-		if (!rewrite_follow(&function->origin, rewritten))
-			withdraw(function);
+		follow(function);
 	} while (changes != atomic_load(&function->changes));
+}
+
+/* The answer to a request for the soonest form; NULL: there is none. Then for all of them. */
+static void answered_soonest(struct function *function, const struct rewritten *rewritten)
+{
+	if (rewritten)
+		publish(function, rewritten, true);
+	else
+		move(function, FUNCTION_REQUESTED, FUNCTION_WANTED);
+	atomic_store(&wanted[function->client->index], 1);
 }
 
 static void answered(struct client *client, struct request *answer)
 {
 	struct function *function = requester(client, answer->id);
 	const char *name = function ? name_of(function) : NULL;
-	const struct rewritten *rewritten = NULL;
+	const struct rewritten *rewritten = NULL, *soonest;
 	bool compiled = answer->status == WEIR_COMPILE_OK;
 	char text[REWRITE_TEXT];
 
@@ -266,13 +299,20 @@ static void answered(struct client *client, struct request *answer)
 	if (compiled)
 		rewritten = rewrite_load(&function->origin, name, driver_capability(client->device),
 					 answer->file, text);
-	if (!rewritten) {
+	if (rewritten && !atomic_load(&function->profiles))
+		atomic_store(&function->profiles, take(answer->profiles));
+	bool partial = function->asks_soonest && (!rewritten || rewritten->is_partial);
+	soonest = atomic_load(&function->soonest);
+	if (rewritten)
+		function->loaded[partial] = rewritten;
+	if (partial)
+		answered_soonest(function, rewritten);
+	else if (rewritten || soonest)
+		publish(function, rewritten ? rewritten : soonest, false);
+	else
 		refuse(function, FUNCTION_REQUESTED, name, compiled ? text : answer->text);
-		return;
-	}
-	atomic_store(&function->profiles, take(answer->profiles));
-	publish(function, rewritten);
-	log_debug("kernel %s can run in forms: %s", name, text);
+	if (rewritten)
+		log_debug("kernel %s can run in forms: %s", name, text);
 }
 
 /* While code waits to be loaded, a stream that never runs dry shows by markers that it moves. */
@@ -328,8 +368,8 @@ static struct function *find_original(const struct client *client, CUfunction or
 	if (!atomic_load(&kernels_ready))
 		return NULL;
 	function_for_each (f) {
-		if (atomic_load(&f->state) == FUNCTION_READY && f->client == client &&
-		    f->original == original)
+		if (atomic_load(&f->state) != FUNCTION_FREE && f->client == client &&
+		    atomic_load(&f->original) == original)
 			return f;
 	}
 	return NULL;
@@ -345,11 +385,10 @@ void function_changed(struct client *client, CUfunction handle)
 	if (!function)
 		return;
 	atomic_fetch_add(&function->changes, 1);
-	const struct rewritten *rewritten = atomic_load(&function->rewritten);
-	if (!rewritten || real(cuCtxPushCurrent_v2)(client->context) != CUDA_SUCCESS)
+	bool any = atomic_load(&function->rewritten) || atomic_load(&function->soonest);
+	if (!any || real(cuCtxPushCurrent_v2)(client->context) != CUDA_SUCCESS)
 		return;
-	if (!rewrite_follow(&function->origin, rewritten))
-		withdraw(function);
+	follow(function);
 	real(cuCtxPopCurrent_v2)(&dropped);
 }
 
@@ -365,8 +404,10 @@ void function_prefers(struct client *client, CUfunction handle, CUfunc_cache con
 
 static void free_record(struct function *function)
 {
-	function->loaded = NULL;
+	function->loaded[0] = function->loaded[1] = NULL;
+	atomic_store(&function->original, NULL);
 	atomic_store(&function->rewritten, NULL);
+	atomic_store(&function->soonest, NULL);
 	free(atomic_exchange(&function->profiles, NULL));
 	atomic_store(&function->origin.owner, NULL);
 	atomic_store(&function->state, FUNCTION_FREE);
@@ -375,9 +416,10 @@ static void free_record(struct function *function)
 
 static void forget(struct function *function, bool module)
 {
-	if (function->loaded && function->origin.library)
+	if (atomic_load(&function->original) && function->origin.library)
 		atomic_fetch_sub(&kernels_ready, 1);
-	rewrite_unload(function->loaded, module);
+	for (size_t i = 0; i < countof(function->loaded); i++)
+		rewrite_unload(function->loaded[i], module);
 	function->request = 0;
 	free_record(function);
 	atomic_fetch_sub(&used, 1);
@@ -400,7 +442,8 @@ static void unload(struct client *client, const void *owner)
 		if (atomic_load(&f->state) != FUNCTION_GONE || f->client != client ||
 		    atomic_load(&f->origin.owner) != owner || !is_ours_to_forget(f))
 			continue;
-		if (f->loaded && !entered && atomic_load(&client->state) == CLIENT_LIVE &&
+		if ((f->loaded[0] || f->loaded[1]) && !entered &&
+		    atomic_load(&client->state) == CLIENT_LIVE &&
 		    real(cuCtxPushCurrent_v2)(client->context) == CUDA_SUCCESS) {
 			entered = true;
 			finished = !atomic_load(&capture_count) &&

@@ -5,6 +5,9 @@
  * kernel's PTX (code.h), has the link ask the agent (request.h), loads the answer (rewrite.h), and
  * publishes it. Until then, and for ever if anything fails, the kernel runs natively.
  *
+ * If a launch waits for the forms, the one that leaves soonest is asked for first, since all of
+ * them take three times as long to compile: `soonest`. Then all are asked for.
+ *
  * A program may not unload code while it launches it. So a launching thread may use the record, and
  * its `rewritten`, until the launch returns. */
 #pragma once
@@ -30,19 +33,39 @@ struct function {
 	struct client *client;
 	struct origin origin;
 	_Atomic(const struct rewritten *) rewritten;
-	_Atomic(struct kernel_profiles *) profiles; /* NULL: not known; there before `rewritten` */
+	_Atomic(const struct rewritten *) soonest;  /* stays when all forms are there */
+	_Atomic(struct kernel_profiles *) profiles; /* NULL: not known; there before the code */
 
+	/* Once there is code: the handle, or the CUfunction of a CUkernel in this context. */
+	CUfunction _Atomic original;
 	_Atomic uint32_t changes; /* of the kernel's attributes by the program */
 
 	/* Worker; after worker_grace() the thread that unloads the code. */
-	uint32_t request;               /* its number */
-	const struct rewritten *loaded; /* to be unloaded; may be withdrawn already */
-	CUfunction original; /* the handle, or the CUfunction of a CUkernel in this context */
+	uint32_t request;   /* its number; */
+	bool asks_soonest;  /* it is for the form that leaves soonest; */
+	bool soonest_asked; /* one was */
+	/* All forms, and the soonest one: to be unloaded; may be withdrawn already. */
+	const struct rewritten *loaded[2];
 };
 
 /* With the client's context current: finds or makes the record. No lock, no allocation, no system
  * call. NULL: the table is full. */
 struct function *function_find(struct client *client, CUfunction handle);
+
+/* There will be no forms. */
+static inline bool function_is_hopeless(const struct function *function)
+{
+	int state = atomic_load(&function->state);
+
+	return state == FUNCTION_REFUSED || state == FUNCTION_GONE;
+}
+
+/* Launch path: such code may still be launched. */
+static inline bool function_has(const struct function *function, const struct rewritten *rewritten)
+{
+	return load_acquire(&function->rewritten) == rewritten ||
+	       load_acquire(&function->soonest) == rewritten;
+}
 
 /* Asks for forms, once; later calls cost one load. */
 void function_want(struct function *function);

@@ -42,7 +42,8 @@ static bool write_all(int file, const void *data, size_t size, off_t at)
 	return true;
 }
 
-int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers)
+int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers,
+		    uint32_t flags)
 {
 	struct weir_compile_file header = {
 		.magic = WEIR_COMPILE_MAGIC,
@@ -53,6 +54,7 @@ int rewrite_request(const struct image *image, const char *kernel, unsigned sm, 
 		.name_size = strnlen(kernel, WEIR_KERNEL_NAME_MAX) + 1,
 		.image_size = image->size,
 		.registers = registers,
+		.flags = flags,
 	};
 
 	header.image = (header.name + header.name_size + 7) & ~7ull;
@@ -150,6 +152,17 @@ static bool describe(const struct weir_object *object, char text[REWRITE_TEXT])
 	return any;
 }
 
+static bool is_partial(const struct weir_object *object)
+{
+	const struct weir_object_form *forms = forms_of(object);
+	uint32_t built = 0;
+
+	for (uint32_t i = 0; i < object->n_forms; i++)
+		if (forms[i].form < WEIR_FORM_COUNT)
+			built |= 1u << forms[i].form;
+	return (built & FORMS) != FORMS;
+}
+
 static struct loaded *loaded_new(const struct weir_object *object)
 {
 	size_t params = object->n_params * sizeof(struct weir_object_param);
@@ -165,6 +178,7 @@ static struct loaded *loaded_new(const struct weir_object *object)
 	loaded->rewritten.params =
 		memcpy(tables + constants + symbols, at(object, object->params), params);
 	loaded->rewritten.n_params = object->n_params;
+	loaded->rewritten.is_partial = is_partial(object);
 	return loaded;
 }
 

@@ -36,6 +36,7 @@ struct rewritten {
 	size_t n_constants; /* at most SYMBOLS_MAX */
 	const struct constant_copy *constants;
 	CUmodule module; /* ours, with the variants */
+	bool is_partial; /* not all forms were built: the object says nothing about some */
 };
 
 /* Where a kernel comes from. */
@@ -47,8 +48,10 @@ struct origin {
 };
 
 /* The sealed file of a request (struct weir_compile_file) for an image that is PTX alone, or a
- * negative errno. @registers: of a thread of the native kernel; 0: not known. */
-int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers);
+ * negative errno. @registers: of a thread of the native kernel; 0: not known. @flags:
+ * WEIR_COMPILE_SOONEST or 0. */
+int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers,
+		    uint32_t flags);
 
 #define REWRITE_TEXT 512
 

@@ -66,7 +66,7 @@ struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct cl
 	decision.tuned = tuned;
 	/* The program may have changed the kernel in a way that its forms cannot follow. */
 	const struct function *function = load_relaxed(&tuned->function);
-	if (decision.config && decision.config->rewritten != load_acquire(&function->rewritten)) {
+	if (decision.config && !function_has(function, decision.config->rewritten)) {
 		decision.config = NULL;
 		decision.candidate = 0;
 	}
@@ -225,6 +225,16 @@ static bool is_of(const struct tuned_kernel *tuned, const struct client *client)
 	return atomic_load(&tuned->key) && tuned->client == client;
 }
 
+/* A kernel that nobody has launched yet can do with the form that leaves soonest. */
+static const struct rewritten *code_of(const struct tuned_kernel *tuned,
+				       const struct function *function)
+{
+	const struct rewritten *rewritten = atomic_load(&function->rewritten);
+
+	return rewritten || !atomic_load(&tuned->tuner.assumed) ? rewritten
+								: atomic_load(&function->soonest);
+}
+
 /* What can be done now: nothing while the compile service has the kernel. */
 static enum autotune_need need_of(const struct tuned_kernel *tuned, const struct client *client,
 				  const struct autotune_situation *at)
@@ -233,7 +243,7 @@ static enum autotune_need need_of(const struct tuned_kernel *tuned, const struct
 	enum autotune_need need =
 		is_of(tuned, client) ? autotune_need(&tuned->tuner, at) : AUTOTUNE_NEEDS_NOTHING;
 
-	if (need == AUTOTUNE_NEEDS_FORMS && function) {
+	if (need == AUTOTUNE_NEEDS_FORMS && function && !code_of(tuned, function)) {
 		int state = atomic_load(&function->state);
 		if (state == FUNCTION_WANTED || state == FUNCTION_REQUESTED)
 			need = AUTOTUNE_NEEDS_NOTHING;
@@ -364,9 +374,9 @@ static void ask(struct tuned_kernel *tuned)
 static void give_forms(struct tuned_kernel *tuned, const struct autotune_situation *at)
 {
 	struct function *function = atomic_load(&tuned->function);
-	const struct rewritten *rewritten = atomic_load(&function->rewritten);
+	const struct rewritten *rewritten = code_of(tuned, function);
 
-	if (atomic_load(&function->state) != FUNCTION_READY || !rewritten) {
+	if (function_is_hopeless(function) || !rewritten) {
 		autotune_no_forms(&tuned->tuner, "it is not rewritten");
 		return;
 	}

@@ -80,6 +80,32 @@ static void a_short_kernel_runs_natively_afterwards(void **state)
 	gone(l.n);
 }
 
+/* The others are still being compiled. Nothing is compared before they are there. */
+static void one_form_is_enough_to_begin(void **state)
+{
+	struct rewritten soonest = in_forms(1u << WEIR_RESUMABLE);
+	struct launcher l;
+
+	(void)state;
+	launcher_begin(&l, 2000000);
+	struct function *function = function_find(client, l.kernel);
+	atomic_store(&function->soonest, &soonest);
+	atomic_store(&function->rewritten, NULL);
+	atomic_store(&function->state, FUNCTION_REQUESTED);
+	assert_true(first_is_in_form(l.n, l.kernel));
+	land(0);
+	assert_true(eventually(is_known(l.kernel)));
+	assert_true(first_is_in_form(l.n, l.kernel));
+	land(0);
+	assert_int_equal(tuned_for(l.kernel)->tuner.state, AUTOTUNE_WANTED);
+	atomic_store(&function->rewritten, &l.rewritten);
+	atomic_store(&function->state, FUNCTION_READY);
+	assert_true(settles(l.n, l.kernel, BLOCKS));
+	assert_ptr_equal(config_in_use(tuned_for(l.kernel), WAITING_URGENT)->rewritten,
+			 &l.rewritten);
+	gone(l.n);
+}
+
 /* Evictions make a sample longer: it says nothing about the kernel. */
 static void an_evicted_launch_tells_nothing(void **state)
 {
@@ -141,6 +167,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_kernel_begins_in_the_form_that_leaves_soonest),
 		cmocka_unit_test(a_short_kernel_runs_natively_afterwards),
+		cmocka_unit_test(one_form_is_enough_to_begin),
 		cmocka_unit_test(an_evicted_launch_tells_nothing),
 		cmocka_unit_test(with_nobody_above_it_runs_as_it_is),
 		cmocka_unit_test(a_kernel_without_forms_does_not_wait),

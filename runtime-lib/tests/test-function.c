@@ -69,6 +69,75 @@ static void a_wanted_kernel_is_rewritten(void **state)
 	context_gone(n);
 }
 
+/* A launch waits: the form that leaves soonest comes first. @works: it can be made. */
+static struct function *asked_soonest(CUmodule module, bool works)
+{
+	struct function *function;
+	struct fake_request request;
+
+	function_await(client, true);
+	function = wanted(get(module, "add"));
+	fake_agent_asked(&agent, &request);
+	assert_int_equal(request.file->flags, WEIR_COMPILE_SOONEST);
+	free(request.file);
+	make_object("add", works ? "form" : "missing"); /* not all forms */
+	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
+	fake_agent_asked(&agent, &request);
+	assert_int_equal(request.file->flags, 0);
+	free(request.file);
+	assert_int_equal(!atomic_load(&function->soonest), !works);
+	assert_null(atomic_load(&function->rewritten));
+	function_await(client, false);
+	make_object("add", "form");
+	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
+	assert_true(becomes(function, FUNCTION_READY));
+	return function;
+}
+
+static void where_a_launch_waits_one_form_comes_first(void **state)
+{
+	unsigned n = context_welcomed(2);
+	CUmodule module = load(PTX);
+	int left = driver->modules_loaded - driver->modules_unloaded;
+
+	(void)state;
+	const struct function *function = asked_soonest(module, true);
+	assert_non_null(function->loaded[0]);
+	assert_ptr_equal(function->loaded[1], atomic_load(&function->soonest));
+	assert_true(function_has(function, function->loaded[0]));
+	assert_true(function_has(function, function->loaded[1]));
+	assert_int_equal(driver->modules_loaded - driver->modules_unloaded, left + 2);
+	cuModuleUnload(module);
+	assert_int_equal(driver->modules_loaded - driver->modules_unloaded, left - 1);
+
+	module = load(PTX);
+	assert_null(asked_soonest(module, false)->loaded[1]);
+	cuModuleUnload(module);
+	context_gone(n);
+}
+
+/* All forms together cannot be made. */
+static void one_form_is_better_than_none(void **state)
+{
+	struct fake_request request;
+
+	(void)state;
+	unsigned n = context_welcomed(2);
+	CUmodule module = load(PTX);
+	function_await(client, true);
+	struct function *function = wanted(get(module, "add"));
+	answer_well("add");
+	fake_agent_asked(&agent, &request);
+	free(request.file);
+	function_await(client, false);
+	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_FAILED, NULL, 0);
+	assert_true(becomes(function, FUNCTION_READY));
+	assert_non_null(atomic_load(&function->soonest));
+	assert_ptr_equal(atomic_load(&function->rewritten), atomic_load(&function->soonest));
+	cuModuleUnload(module);
+	context_gone(n);
+}
+
 static void who_cannot_be_is_refused(void **state)
 {
 	static const unsigned char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
@@ -471,6 +540,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wanted_kernel_is_rewritten),
+		cmocka_unit_test(where_a_launch_waits_one_form_comes_first),
+		cmocka_unit_test(one_form_is_better_than_none),
 		cmocka_unit_test(who_cannot_be_is_refused),
 		cmocka_unit_test(bad_answers_do_no_harm),
 		cmocka_unit_test(requests_wait_their_turn),

@@ -93,7 +93,7 @@ static bool add_build(struct building *b, struct function *kernel, const struct 
 /* The first build has no register limit, for which the assembler makes the best code (FORMS.md).
  * Persistent has two more builds with limits, if the kernel's register count is known. Resumable
  * has the narrow one: a grid that natively fits on the GPU as a whole must also fit in this form.
- */
+ * For the same reason it is the only build of the soonest form. */
 static void add_form(struct building *b, struct function *kernel, const struct form *form)
 {
 	unsigned native = b->request->registers;
@@ -106,9 +106,24 @@ static void add_form(struct building *b, struct function *kernel, const struct f
 		{form, "_wide", has_wide ? weir_registers_wide(native) : 0},
 	};
 
+	if (b->request->soonest) {
+		add_build(b, kernel, &builds[has_narrow]);
+		return;
+	}
 	for (size_t k = 0; k < sizeof(builds) / sizeof(builds[0]); k++)
 		if ((!k || builds[k].registers_max) && !add_build(b, kernel, &builds[k]))
 			return;
+}
+
+/* @forms, or the one of them that leaves soonest: these are in the order in which they leave. */
+static unsigned wanted_forms(const struct weir_object_request *request)
+{
+	unsigned wanted = request->forms, last = 0;
+
+	for (size_t k = 0; request->soonest && k < form_count; k++)
+		if (request->forms & 1u << forms[k].id)
+			last = 1u << forms[k].id;
+	return request->soonest ? last : wanted;
 }
 
 /* Prints the new module and fills in the verdicts. */
@@ -116,12 +131,13 @@ static void rewrite(struct building *b, struct function *kernel)
 {
 	struct pipeline *p = &b->pipeline;
 	uint32_t threads = function_threads(kernel);
+	unsigned wanted = wanted_forms(b->request);
 
 	p->detached = &b->detached;
 	detach_init(&b->detached, kernel);
 	detach_print(&p->out, &b->detached);
 	for (size_t k = 0; k < form_count; k++)
-		if (b->request->forms & 1u << forms[k].id)
+		if (wanted & 1u << forms[k].id)
 			add_form(b, kernel, &forms[k]);
 	for (uint32_t k = 0; k < b->n_forms; k++)
 		b->forms[k].max_threads = threads;

@@ -150,6 +150,30 @@ static void resumable_is_built_twice(void **state)
 	free(b.data);
 }
 
+/* The build of which as many blocks fit as of the original. */
+static void the_soonest_form_is_built_once(void **state)
+{
+	static const char text[] = MODULE " ret; }\n";
+	struct weir_object_request request = {.image = text,
+					      .len = sizeof(text) - 1,
+					      .kernel = "k",
+					      .sm = 90,
+					      .forms = FORMS | 1u << WEIR_RESUMABLE,
+					      .registers = 10,
+					      .soonest = true};
+	struct built b = {.data = NULL};
+
+	(void)state;
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
+	assert_int_equal(weir_object_check(b.data, b.size), 0);
+	const struct weir_object_form *forms = (const void *)at(&b, head_of(&b)->forms);
+	assert_int_equal(head_of(&b)->n_forms, 1);
+	assert_int_equal(forms->form, WEIR_RESUMABLE);
+	assert_int_equal(forms->registers, 32);
+	assert_int_not_equal(forms->entry, 0);
+	free(b.data);
+}
+
 /* With 33 registers, as many blocks fit as with 40. */
 static void persistent_is_built_three_times(void **state)
 {
@@ -505,6 +529,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_describe_the_kernel),
 		cmocka_unit_test(resumable_is_built_twice),
+		cmocka_unit_test(the_soonest_form_is_built_once),
 		cmocka_unit_test(persistent_is_built_three_times),
 		cmocka_unit_test(linked_texts_are_one),
 		cmocka_unit_test(kernels_that_cannot_be_detached),

@@ -182,8 +182,13 @@ struct weir_compile_file {
 	uint64_t image;     /* offset of PTX, or of fatbinary containers */
 	uint64_t image_size;
 	uint32_t registers; /* of a thread of the native kernel; 0: not known */
-	uint8_t reserved[12];
+	uint32_t flags;     /* WEIR_COMPILE_…; older agents ignore them */
+	uint8_t reserved[8];
 };
+
+/* A launch waits for the kernel. If the agent's cache has no object with all of `forms`, it makes
+ * one with the form that leaves soonest alone, which takes a third of the time. */
+#define WEIR_COMPILE_SOONEST (1u << 0)
 
 enum weir_compile_status {
 	WEIR_COMPILE_OK = 0,      /* one descriptor: an object (weir/object.h), read only */

@@ -89,6 +89,9 @@ struct weir_object_request {
 	/* Per thread of the original kernel; 0: unknown. If known, persistent has two more builds:
 	 * one with as many blocks on an SM as the original, one with more registers. */
 	unsigned registers;
+	/* Only the form that leaves soonest, of those in @forms, in one build: the one with as many
+	 * blocks on an SM as the original, if its registers are known. */
+	bool soonest;
 	/* Compiles the new module's PTX (NUL at @ptx[@len]) to machine code. The caller frees
 	 * *@image with free(). 0, or a negative errno with @error filled. NULL: the object contains
 	 * the PTX. */
