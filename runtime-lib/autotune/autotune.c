@@ -80,7 +80,8 @@ static enum waiting waiting_settled(const struct autotuner *tuner,
 }
 
 /* By a profile it may be native while nobody waits. But it may have more to do than when that was
- * made, so it must be able to leave. */
+ * made, so it must be able to leave. If it is native whoever waits, the samples that any new kernel
+ * gets will do. */
 static struct launch_decision decide_assumed(struct autotuner *tuner)
 {
 	uint32_t usual = load_acquire(&tuner->in_use[WAITING_NOBODY]);
@@ -91,7 +92,8 @@ static struct launch_decision decide_assumed(struct autotuner *tuner)
 							    : NULL,
 					.chain = load_relaxed(&tuner->chain),
 					.yields = true,
-					.sample = true,
+					.sample = candidate != 0,
+					.apart = true,
 					.forms = true};
 }
 
@@ -212,7 +214,7 @@ static void check_time(struct autotuner *tuner, const struct autotune_situation 
 	}
 }
 
-/* A measured launch of a kernel that nobody knew. */
+/* A measured launch of a kernel that nobody knew, without its continuations. */
 static void know(struct autotuner *tuner, const struct autotune_situation *at,
 		 const struct autotune_sample *sample)
 {
@@ -232,6 +234,8 @@ static void know(struct autotuner *tuner, const struct autotune_situation *at,
 	}
 	tuner->tuned_for = tuner->native;
 	candidate_settle(tuner, 0, "it is short");
+	tuner->measured = true; /* its next process begins natively */
+	tuner->profiled = false;
 }
 
 void autotune_sample(struct autotuner *tuner, const struct autotune_situation *at,

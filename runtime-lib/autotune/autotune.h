@@ -18,7 +18,8 @@ struct launch_decision {
 	uint32_t candidate;
 	uint32_t chain;
 	bool yields; /* leaves for same-level clients, too */
-	bool sample; /* measure this launch */
+	bool sample; /* measure this launch, */
+	bool apart;  /* without the time of its continuations */
 	bool forms;  /* the kernel runs in a form now or soon: prepare its stream */
 	/* Filled in by the caller. */
 	struct tuned_kernel *tuned; /* NULL: not tuned */

@@ -45,7 +45,7 @@ struct autotune_launch {
 /* A measured launch. */
 struct autotune_sample {
 	uint32_t candidate;
-	uint64_t ns;
+	uint64_t ns;    /* with its continuations, but for the first of a kernel that nobody knew */
 	bool evicted;   /* the time includes others' */
 	bool disturbed; /* gates were closed meanwhile */
 	bool crowded;   /* others may have run at the same time and made it longer */
@@ -128,7 +128,7 @@ struct autotuner {
 	uint64_t native_at;     /* ns, when native_grants was last given */
 	uint64_t seen_at;       /* ns, last sample */
 	bool rechecked;         /* the candidate seemed hopeless and is compared once more */
-	bool measured;          /* it was settled by a comparison */
+	bool measured;          /* it was settled by a comparison, or because it is short */
 	bool profiled;          /* by a profile */
 	size_t first, n;        /* candidates of this round; of all rounds */
 	uint32_t postponed; /* first candidate not tried because same-level clients wait; or 0 */

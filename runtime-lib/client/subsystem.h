@@ -36,7 +36,8 @@ struct tick {
 	bool rebinding;       /* another level is to be settled */
 	bool samples;         /* measured launches have not been read */
 	bool flying;          /* launches in forms are in flight */
-	bool forms;           /* kernels' forms are to be made or launched */
+	bool forms;           /* kernels' forms are to be made or launched; */
+	bool awaited;         /* a launch waits for them */
 
 	/* work: */
 	bool changing;   /* a change of level is going on */

@@ -123,7 +123,7 @@ static uint64_t next_look(const struct tick *tick)
 	unsigned level = tick->binding->level;
 	uint64_t outstanding = tick->totals.outstanding;
 
-	if (tick->samples && binding_has_slo(tick->binding))
+	if (tick->awaited || (tick->samples && binding_has_slo(tick->binding)))
 		return TICK_STALLED;
 	if (tick->contended && outstanding)
 		return tick->moved || !level ? TICK_CONTENDED : TICK_STALLED;

@@ -90,13 +90,14 @@ static void maybe_sample(struct launch *launch, struct kernel_time *kernel, uint
 			 uint64_t started)
 {
 	const struct client *client = launch->stream->client;
+	const struct launch_decision *decision = &launch->decision;
 	/* The cost of an eviction is measured where there are evictions, but never while forms are
 	 * compared: the events in the chain take time. */
-	bool parts =
-		launch->decision.config && !launch->decision.sample && gate_is_contended(client);
+	bool parts = decision->config &&
+		     (decision->apart || (!decision->sample && gate_is_contended(client)));
 	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
 
-	if (kernel_wants_sample(kernel, parts) || launch->decision.sample || due || started)
+	if (kernel_wants_sample(kernel, parts) || decision->sample || due || started)
 		launch->sample = take_sample(launch, kernel, key, call, kind, started);
 	if (launch->sample)
 		launch->sample->parts = parts;

@@ -39,6 +39,10 @@ static void learn_eviction(const struct sample *sample)
 /* The time without that of continuations, whose number varies. */
 static uint64_t without_links(const struct sample *sample, uint64_t ns)
 {
+	uint64_t first = sample_first(sample);
+
+	if (first)
+		return smaller(first, ns);
 	bool flew = atomic_load(&sample->flight) != SAMPLE_PLAIN;
 	uint64_t links = flew ? (uint64_t)sample->chain * LINK_NS : 0;
 
@@ -99,13 +103,16 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	struct client *client = data;
 	enum kernel_crowd crowd = crowd_of(client, sample);
 
+	uint64_t alone = without_links(sample, ns);
+
 	if (!sample_evicted(sample))
-		learn_time(client, sample, without_links(sample, ns), crowd);
+		learn_time(client, sample, alone, crowd);
 	else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE)
 		learn_eviction(sample);
 	start_ended(client, sample);
 	weigh(client, sample);
-	tuning_learn(client, sample, ns, crowd != KERNEL_ALONE);
+	tuning_learn(client, sample, tuning_is_unknown(&sample->of) ? alone : ns,
+		     crowd != KERNEL_ALONE);
 }
 
 static void learn_runs(void *data, const struct sample *sample, uint64_t ns)

@@ -70,6 +70,16 @@ uint64_t sample_ran(const struct sample *sample)
 	return (uint64_t)(((double)before + (double)after) * 1e6);
 }
 
+uint64_t sample_first(const struct sample *sample)
+{
+	float ms;
+
+	if (!sample->parts || !sample->chain || atomic_load(&sample->flight) != SAMPLE_CLEAN ||
+	    real(cuEventElapsedTime)(&ms, sample->start, sample->away) != CUDA_SUCCESS || ms < 0)
+		return 0;
+	return (uint64_t)((double)ms * 1e6);
+}
+
 /* Counts from when gates were last seen closed: before, it may have been away, or behind others. */
 static void watch(struct sample *sample, const struct sample_reader *reader)
 {

@@ -90,6 +90,10 @@ void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream,
 /* Worker: how long a kernel that was evicted once ran, without the time away; 0: not known. */
 uint64_t sample_ran(const struct sample *sample);
 
+/* Worker: how long the kernel of a chain ran that was not evicted, without the continuations; 0:
+ * not known. */
+uint64_t sample_first(const struct sample *sample);
+
 /* How many launches like this are passed over. */
 static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
 {

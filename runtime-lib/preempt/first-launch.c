@@ -86,7 +86,8 @@ void first_launch_await(struct stream *stream, const struct sampled *of,
 
 void first_launch_look(struct client *client, struct tick *tick)
 {
-	tick->forms |= function_is_awaited(client);
+	tick->awaited = function_is_awaited(client);
+	tick->forms |= tick->awaited;
 }
 
 void first_launch_drive(struct client *client, struct tick *tick)

@@ -171,6 +171,13 @@ bool tuning_first_is_settled(const struct sampled *of)
 	return tuned && atomic_load(&tuned->tuner.state) == AUTOTUNE_SETTLED;
 }
 
+bool tuning_is_unknown(const struct sampled *of)
+{
+	const struct tuned_kernel *tuned = tuned_of(of);
+
+	return tuned && atomic_load(&tuned->tuner.assumed);
+}
+
 void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
 {
 	struct tuned_kernel *tuned = tuned_of(&sample->of);
@@ -394,9 +401,12 @@ void tuning_work(struct client *client)
 		enum autotune_need need = need_of(tuned, client, &at);
 		if (need == AUTOTUNE_NEEDS_RESUME)
 			autotune_resume(&tuned->tuner, &at);
-		else if (need == AUTOTUNE_NEEDS_FORMS && !atomic_load(&tuned->function))
+		if (need == AUTOTUNE_NEEDS_FORMS && !atomic_load(&tuned->function)) {
 			ask(tuned);
-		else if (need == AUTOTUNE_NEEDS_FORMS)
+			need = need_of(tuned, client, &at);
+		}
+		/* They may be there already, for another geometry. */
+		if (need == AUTOTUNE_NEEDS_FORMS && atomic_load(&tuned->function))
 			give_forms(tuned, &at);
 	}
 }

@@ -29,6 +29,8 @@ struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct cl
 
 /* Worker: a sample was read. @crowded: others may have run meanwhile. */
 void tuning_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
+/* Worker: the kernel is to be tuned and was not measured yet. */
+bool tuning_is_unknown(const struct sampled *of);
 /* Worker: a launch of a kernel that nobody knows waits for its forms (first-launch.h). */
 void tuning_first(struct client *client, const struct sampled *of);
 /* Launch path: how it would be launched; NULL: not in a form, or not yet. */

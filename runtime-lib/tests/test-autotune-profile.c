@@ -257,6 +257,38 @@ static void an_unknown_kernel_of_another_time_is_tuned(void **state)
 	assert_int_equal(tuner.state, AUTOTUNE_COMPARING);
 }
 
+/* It is short, so nothing was compared. */
+static void a_short_kernel_begins_natively(void **state)
+{
+	const struct autotune_launch launch = {.native = UNKNOWN_NS};
+	struct autotune_situation at = {.now = 1, .waiting = WAITING_URGENT};
+	static struct autotuner first, next;
+	struct weir_profile profile;
+
+	(void)state;
+	begin_unknown(&first);
+	autotune_forms(&first, &at, &facts);
+	struct launch_decision d = autotune_decide(&first, &at, &launch);
+	assert_int_not_equal(d.candidate, 0);
+	assert_true(d.sample && d.apart);
+	measure(&first, &at, d.candidate, LATENCY_NS / 5);
+	assert_int_equal(first.state, AUTOTUNE_SETTLED);
+	assert_true(autotune_make_profile(&first, &profile));
+	assert_int_equal(profile.native, LATENCY_NS / 5);
+	assert_int_equal(profile.choices[WAITING_URGENT].form, WEIR_NATIVE);
+
+	begin_unknown(&next);
+	assert_true(autotune_take_profile(&next, &at, &facts, &profile));
+	d = autotune_decide(&next, &at, &launch);
+	assert_int_equal(d.candidate, 0);
+	assert_false(d.sample);
+	measure(&next, &at, 0, LATENCY_NS / 4);
+	assert_int_equal(next.state, AUTOTUNE_SETTLED);
+	assert_false(atomic_load(&next.assumed));
+	assert_false(autotune_make_profile(&next, &profile)); /* nothing new */
+	assert_int_equal(autotune_decide(&next, &at, &launch).candidate, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -269,6 +301,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_profile_is_found_out),
 		cmocka_unit_test(an_unknown_kernel_begins_settled),
 		cmocka_unit_test(an_unknown_kernel_of_another_time_is_tuned),
+		cmocka_unit_test(a_short_kernel_begins_natively),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

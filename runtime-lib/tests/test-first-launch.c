@@ -1,8 +1,10 @@
 /* The first launch of a kernel that nobody knows, below others. */
+#include "client/request.h"
 #include "formed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -106,6 +108,31 @@ static void one_form_is_enough_to_begin(void **state)
 	gone(l.n);
 }
 
+/* Some kernels have a geometry for each launch. */
+static void a_kernel_is_short_in_other_geometries_too(void **state)
+{
+	struct kernel_profiles *profiles = calloc(1, sizeof(*profiles));
+	struct launcher l;
+
+	(void)state;
+	assert_non_null(profiles);
+	launcher_begin(&l, 30000);
+	atomic_store(&function_find(client, l.kernel)->profiles, profiles);
+	assert_true(first_is_in_form(l.n, l.kernel));
+	land(0);
+	assert_true(eventually(is_known(l.kernel)));
+	assert_true(eventually(*(volatile uint32_t *)&profiles->n == 1));
+	driver->n_ops = 0;
+	launch_call(l.n, l.kernel, 3 * BLOCKS);
+	assert_int_equal(in_form(), 0);
+	/* With so many blocks it need not be short. */
+	driver->n_ops = 0;
+	launch_call(l.n, l.kernel, 10 * BLOCKS);
+	assert_int_not_equal(in_form(), 0);
+	land(0);
+	gone(l.n);
+}
+
 /* Evictions make a sample longer: it says nothing about the kernel. */
 static void an_evicted_launch_tells_nothing(void **state)
 {
@@ -168,6 +195,7 @@ int main(void)
 		cmocka_unit_test(a_long_kernel_begins_in_the_form_that_leaves_soonest),
 		cmocka_unit_test(a_short_kernel_runs_natively_afterwards),
 		cmocka_unit_test(one_form_is_enough_to_begin),
+		cmocka_unit_test(a_kernel_is_short_in_other_geometries_too),
 		cmocka_unit_test(an_evicted_launch_tells_nothing),
 		cmocka_unit_test(with_nobody_above_it_runs_as_it_is),
 		cmocka_unit_test(a_kernel_without_forms_does_not_wait),
