@@ -7,6 +7,7 @@
 #include "common/address.h"
 #include "weir/units.h"
 #include "policy/objective.h"
+#include "policy/yield.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -56,6 +57,11 @@ static bool parse_objective(const char *text, void *target)
 	return objective_parse(text, target);
 }
 
+static bool parse_yield(const char *text, void *target)
+{
+	return yield_parse(text, target);
+}
+
 static bool parse_memory(const char *text, void *target)
 {
 	return memory_parse(text, target);
@@ -90,6 +96,7 @@ static const struct yaml_type level = {"a level", "a level: low, normal, high or
 static const struct yaml_type duration = {"a duration", DURATION_EXPECTED, parse_duration};
 static const struct yaml_type aging = {"a duration or `never`", DURATION_EXPECTED, parse_aging};
 static const struct yaml_type objective = {"a duration", OBJECTIVE_EXPECTED, parse_objective};
+static const struct yaml_type yield = {"what to yield", YIELD_EXPECTED, parse_yield};
 static const struct yaml_type memory = {"an amount of memory", MEMORY_EXPECTED, parse_memory};
 static const struct yaml_type memory_default = {"none, share or an amount of memory",
 						"none, share, or " MEMORY_EXPECTED,
@@ -180,6 +187,7 @@ static const struct yaml_field rule_fields[] = {
 	{"latencySlo", yaml_read_typed, AT(latency_slo), .type = &objective},
 	{"computeLimit", yaml_read_number, AT(compute_limit), .min = 1, .max = 100},
 	{"memory", yaml_read_typed, AT(memory), .type = &memory},
+	{"yield", yaml_read_typed, AT(yield), .type = &yield},
 	{0},
 };
 
@@ -286,6 +294,8 @@ static const struct yaml_field levels_fields[] = {
 	 .text = "weir.dev/compute-limit", .at_start = true},
 	{"memoryFullAnnotation", yaml_read_text, AT(kubernetes.names.memory_full),
 	 .text = "weir.dev/memory-full", .at_start = true},
+	{"yieldAnnotation", yaml_read_text, AT(kubernetes.names.yield), .text = "weir.dev/yield",
+	 .at_start = true},
 	{"raiseNamespaces", yaml_read_list, AT_LIST(levels.raise, levels.n_raise),
 	 .entry = &namespace_entry},
 	{0},

@@ -51,6 +51,7 @@ struct config_rule {
 	uint64_t latency_slo;   /* ns; 0: none */
 	uint32_t compute_limit; /* per cent; 0: none */
 	uint64_t memory;        /* bytes; 0: none */
+	uint32_t yield;         /* policy/yield.h */
 };
 
 enum config_compile_mode {

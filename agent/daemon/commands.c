@@ -9,7 +9,9 @@
 #include "daemon/explain.h"
 #include "mps/mps-server.h"
 #include "profile/profile-command.h"
+#include "policy/yield.h"
 #include "scheduler/preemption.h"
+#include "scheduler/spatial.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -125,6 +127,22 @@ static void describe_compute(cJSON *object, const struct client *client)
 	add_seconds(object, "computeThrottledSeconds", usage->limit.throttled);
 }
 
+/* SMs: only where clients run at the same time. */
+static void describe_yield(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	uint64_t needed = spatial_needed(client), left = spatial_left(client);
+	char text[YIELD_TEXT_MAX];
+
+	if (tenant->yield_refused)
+		add_text(object, "yieldRefused", tenant->wanted_yield);
+	add_text(object, "yield", yield_format(tenant->yield, text));
+	if (needed != SPATIAL_UNKNOWN)
+		add_number(object, "smsNeeded", needed);
+	if (left != SPATIAL_UNKNOWN)
+		add_number(object, "smsLeft", left);
+}
+
 static void describe_memory(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -193,6 +211,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 		add_text(object, "weightRefused", tenant->wanted_weight);
 	describe_objective(object, client);
 	describe_compute(object, client);
+	describe_yield(object, client);
 	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");

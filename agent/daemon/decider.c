@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "kubernetes/pods.h"
 #include "policy/objective.h"
+#include "policy/yield.h"
 #include "scheduler/level.h"
 #include "scheduler/tenant-spec.h"
 
@@ -88,6 +89,21 @@ static void say_compute(struct tenant *tenant, const struct tenant_spec *spec)
 		 spec->wanted_compute);
 }
 
+static void say_yield(struct tenant *tenant, const struct tenant_spec *spec)
+{
+	char text[YIELD_TEXT_MAX];
+
+	if (spec->yield_refused)
+		log_warning(WHOSE "yield '%s' refused: expected %s", WHO(tenant),
+			    spec->wanted_yield, YIELD_EXPECTED);
+	else
+		log_info(WHOSE "lower levels leave it: %s", WHO(tenant),
+			 yield_format(spec->yield, text));
+	tenant->yield = spec->yield;
+	tenant->yield_refused = spec->yield_refused;
+	snprintf(tenant->wanted_yield, sizeof(tenant->wanted_yield), "%s", spec->wanted_yield);
+}
+
 static void apply_spec(struct decider *decider, struct tenant *tenant,
 		       const struct tenant_spec *spec)
 {
@@ -96,9 +112,11 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 	bool same_refusal = tenant->weight_refused == spec->weight_refused;
 	bool same_compute = tenant->compute_limit == spec->compute_limit &&
 			    strcmp(tenant->wanted_compute, spec->wanted_compute) == 0;
+	bool same_yield = tenant->yield == spec->yield &&
+			  strcmp(tenant->wanted_yield, spec->wanted_yield) == 0;
 
 	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&
-	    same_weight && same_refusal && same_compute)
+	    same_weight && same_refusal && same_compute && same_yield)
 		return;
 	if (!same_latency && *spec->wanted_latency && !spec->slo)
 		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
@@ -110,6 +128,8 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 			    WHO(tenant), spec->wanted_weight, spec->weight);
 	if (!same_compute)
 		say_compute(tenant, spec);
+	if (!same_yield)
+		say_yield(tenant, spec);
 	tenant->slo = spec->slo;
 	tenant->share = spec->weight;
 	tenant->weight_refused = spec->weight_refused;

@@ -5,7 +5,9 @@
 #include "common/text.h"
 #include "config/config.h"
 #include "kubernetes/pods.h"
+#include "policy/yield.h"
 #include "scheduler/preemption.h"
+#include "scheduler/spatial.h"
 
 #include "weir/base.h"
 
@@ -91,6 +93,10 @@ static void explain_client(FILE *out, const struct client *client)
 		fputs("    has no hardware preemption: gates uphold its compute limit, between "
 		      "kernels\n",
 		      out);
+	if (spatial_needed(client) != SPATIAL_UNKNOWN)
+		fprintf(out, "    its work needs %llu SMs; higher levels leave it %llu\n",
+			(unsigned long long)spatial_needed(client),
+			(unsigned long long)spatial_left(client));
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
 	else if (atomic_load(&control->hold) && !client->over_limit)
@@ -131,10 +137,14 @@ static void explain_usage(FILE *out, const struct tenant *tenant, const struct u
 static void explain_tenant(FILE *out, struct tenant *tenant)
 {
 	const struct client *client;
+	char text[YIELD_TEXT_MAX];
 
 	tenant_read(tenant);
 	fprintf(out, "container %s: level %s, by %s; weight %u\n", tenant->container,
 		config_level_name(tenant->level), tenant->reason, tenant->share);
+	if (tenant->yield != YIELD_WHOLE)
+		fprintf(out, "  asks lower levels to leave it the SMs that it needs: %s\n",
+			yield_format(tenant->yield, text));
 	for (const struct usage *usage = tenant->usages; usage; usage = usage->next)
 		explain_usage(out, tenant, usage);
 	for (client = tenant->clients; client; client = client->tenant_next)

@@ -85,6 +85,13 @@ static const struct metric container_metrics[] = {
 	{"weir_compute_throttled_seconds_total",
 	 "Time that the container had work and was over its compute limit.", METRIC_NS,
 	 AT(limit.throttled)},
+	{"weir_container_sms_needed",
+	 "SMs that the container's work needs from lower levels now, where clients run at the same "
+	 "time.",
+	 AT(sms_needed)},
+	{"weir_container_sms_left",
+	 "SMs that higher levels leave to the container now, where clients run at the same time.",
+	 AT(sms_left)},
 	{"weir_container_clients", "Clients of the container.", AT(quotas.clients)},
 	{"weir_container_demand_slots", "Demand bits that only these clients have.",
 	 AT(quotas.bits)},

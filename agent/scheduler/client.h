@@ -51,6 +51,7 @@ struct client {
 	bool takes_bit;           /* WEIR_HELLO_TAKES_BIT */
 	bool takes_pipes;         /* WEIR_HELLO_TAKES_PIPES */
 	bool takes_profiles;      /* WEIR_HELLO_TAKES_PROFILES */
+	bool says_whole;          /* WEIR_HELLO_SAYS_WHOLE */
 	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
 				     not */
 	bool paused;              /* gpu_pause() */
@@ -82,6 +83,7 @@ struct client {
 	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
+	uint32_t yield;      /* its container's */
 };
 
 /* It reports that its kernels run beside other clients'. */

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "scheduler/client.h"
+#include "scheduler/spatial.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -127,6 +128,7 @@ static void recount(struct gpu *gpu)
 		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
+	spatial_tell(gpu);
 	gpu_tell_blocking(gpu, loop_now());
 	watch(gpu, loop_now());
 }
@@ -269,8 +271,10 @@ void gpu_sweep(struct gpu *gpu, uint64_t now)
 		give_up_reserved(gpu);
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
 		demand_page_keep(page_of(gpu, level), allowed(gpu, level, now));
-		demand_page_repair(page_of(gpu, level), &gpu->sms_looks[level],
-				   said_sms(gpu, level));
+		/* Clients that have not come back yet say nothing. */
+		if (!gpu->reserved)
+			demand_page_repair(page_of(gpu, level), &gpu->sms_looks[level],
+					   said_sms(gpu, level));
 	}
 	region_clear_retired(&gpu->region);
 	clear_unclaimed(gpu, now);
@@ -283,6 +287,7 @@ static void watch_due(struct loop_timer *timer)
 	uint64_t now = loop_now();
 
 	gpu_sweep(gpu, now);
+	spatial_look(gpu);
 	gpu_tell_blocking(gpu, now);
 	if (!gpu->clients && !gpu->reserved)
 		region_drop_retired(&gpu->region, gpu->root, gpu->id);

@@ -5,7 +5,7 @@
  * level q if a client above q has it, or if it may belong to a client that has not come back after
  * the agent's restart, or came back a moment ago. All other bits are cleared. So is one whose
  * client reports no work: another may have set it. The client is asked, and sets it again if it
- * does have work.
+ * does have work. What holds for `word` of a page holds for `whole`; spatial.h says more.
  *
  * Level 0 needs no bit. A container gets another one only while more are free than it has, so the
  * first one leaves half of them, the second one a quarter, and each new one finds one. Clients

@@ -8,6 +8,7 @@
 #include "weir/units.h"
 #include "hardware/limit.h"
 #include "policy/objective.h"
+#include "policy/yield.h"
 #include "scheduler/level.h"
 #include "scheduler/tenant-spec.h"
 
@@ -158,18 +159,31 @@ static void check_memory_full(const struct check *check)
 		    check->pod->memory_full);
 }
 
+/* It asks for no more than the default gives: any pod may have one. */
+static void check_yield(const struct check *check)
+{
+	uint32_t yield;
+
+	if (!yield_parse(check->pod->yield, &yield))
+		add(check->out, PROBLEM_INVALID, check->name,
+		    "'%s' is not understood: expected %s; lower levels leave it the whole GPU",
+		    check->pod->yield, YIELD_EXPECTED);
+}
+
 static void check_note(struct check *check, enum pod_note note)
 {
 	static void (*const checks[POD_NOTES])(const struct check *check) = {
 		[NOTE_PRIORITY] = check_priority, [NOTE_LATENCY_SLO] = check_latency,
 		[NOTE_MEMORY] = check_memory,     [NOTE_WEIGHT] = check_weight,
 		[NOTE_COMPUTE] = check_compute,   [NOTE_MEMORY_FULL] = check_memory_full,
+		[NOTE_YIELD] = check_yield,
 	};
 	const struct pod *pod = check->pod;
 	const char *const values[POD_NOTES] = {
 		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
 		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
 		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full,
+		[NOTE_YIELD] = pod->yield,
 	};
 
 	check->name = pod_note_name(check->input->names, note);
@@ -207,8 +221,9 @@ static void check_unknown(const struct check *check, const char *name)
 
 	if (*name)
 		add(check->out, PROBLEM_INVALID, name,
-		    "is no annotation of Weir: expected %s, %s, %s, %s or %s", names->priority,
-		    names->latency_slo, names->memory, names->weight, names->compute);
+		    "is no annotation of Weir: expected %s, %s, %s, %s, %s, %s or %s",
+		    names->priority, names->latency_slo, names->memory, names->memory_full,
+		    names->weight, names->compute, names->yield);
 }
 
 static void check_request(const struct check *check)

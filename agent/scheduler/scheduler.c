@@ -6,6 +6,7 @@
 #include "scheduler/contention.h"
 #include "scheduler/preemption.h"
 #include "scheduler/slice-shares.h"
+#include "scheduler/spatial.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -131,7 +132,10 @@ static void refresh(struct gpu *gpu, uint64_t now)
 					    client->tenant->compute_limit);
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
+		client->yield = client->tenant->yield;
+		atomic_store(&control->yield, client->yield);
 	}
+	spatial_tell(gpu);
 	preemption_set_slices(gpu);
 }
 

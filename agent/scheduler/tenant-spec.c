@@ -2,6 +2,7 @@
 
 #include "scheduler/level.h"
 #include "policy/objective.h"
+#include "policy/yield.h"
 #include "weir/units.h"
 
 #include "weir/protocol.h"
@@ -47,6 +48,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 				   .wanted_latency = pod->latency_slo,
 				   .wanted_memory = pod->memory,
 				   .wanted_compute = pod->compute_limit,
+				   .wanted_yield = pod->yield,
 				   .compute_limit = read_compute(pod->compute_limit),
 				   .known = true};
 
@@ -55,6 +57,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 	spec.memory.may_raise = level_may_raise(config, pod->namespace_);
 	spec.memory.full = memory_full_parse(pod->memory_full);
 	read_weight(&spec, spec.memory.share, container);
+	spec.yield_refused = *spec.wanted_yield && !yield_parse(spec.wanted_yield, &spec.yield);
 	if (!objective_parse(spec.wanted_latency, &spec.slo))
 		spec.slo = 0;
 	if (!memory_parse(spec.wanted_memory, &spec.memory.bytes))
@@ -81,6 +84,9 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 	spec.compute_limit = rule->compute_limit;
 	if (rule->compute_limit)
 		spec.wanted_compute = "of its rule";
+	spec.yield = rule->yield;
+	if (rule->yield)
+		spec.wanted_yield = "of its rule";
 	if (rule->memory)
 		spec.wanted_memory = "of its rule";
 	return spec;
@@ -93,6 +99,7 @@ struct tenant_spec tenant_spec_unknown(void)
 				    .wanted_weight = "",
 				    .wanted_latency = "",
 				    .wanted_compute = "",
+				    .wanted_yield = "",
 				    .wanted_memory = ""};
 }
 

@@ -33,6 +33,9 @@ struct tenant_spec {
 	const char *wanted_latency;
 	uint32_t compute_limit; /* 1..100 per cent of a GPU's time; 0: none, or invalid */
 	const char *wanted_compute;
+	uint32_t yield; /* policy/yield.h */
+	const char *wanted_yield;
+	bool yield_refused; /* it is invalid */
 	struct memory_spec memory;
 	const char *wanted_memory;
 	bool known; /* false: the memory limit known before stays */

@@ -7,7 +7,9 @@
 #include <utlist.h>
 
 #include "common/hash.h"
+#include "scheduler/spatial.h"
 
+#include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
 
@@ -91,6 +93,16 @@ static void tenant_free(struct tenant *tenant)
 	free(tenant);
 }
 
+/* Clients of a container may work at the same time. */
+static void add_sms(struct usage *usage, uint64_t needed, uint64_t left)
+{
+	usage->sms_left = smaller(usage->sms_left, left);
+	if (needed == SPATIAL_UNKNOWN)
+		return;
+	usage->sms_needed =
+		usage->sms_needed == SPATIAL_UNKNOWN ? needed : usage->sms_needed + needed;
+}
+
 void usage_add(struct usage *sum, const struct usage *more)
 {
 	account_add(&sum->account, &more->account);
@@ -104,6 +116,7 @@ void usage_add(struct usage *sum, const struct usage *more)
 	sum->memory_waits.n += more->memory_waits.n;
 	sum->memory_waits.waited += more->memory_waits.waited;
 	sum->memory_waits.waiting += more->memory_waits.waiting;
+	add_sms(sum, more->sms_needed, more->sms_left);
 	sum->quotas.clients += more->quotas.clients;
 	sum->quotas.bits += more->quotas.bits;
 	sum->quotas.accounts += more->quotas.accounts;
@@ -208,6 +221,7 @@ void tenant_read(struct tenant *tenant)
 	for (usage = tenant->usages; usage; usage = usage->next) {
 		usage->active = false;
 		usage->tuning = 0;
+		usage->sms_needed = usage->sms_left = SPATIAL_UNKNOWN;
 		usage->quotas.clients = usage->quotas.bits = 0;
 	}
 	for (client = tenant->clients; client; client = client->tenant_next) {
@@ -217,6 +231,7 @@ void tenant_read(struct tenant *tenant)
 			continue;
 		usage->active |= client->account.outstanding > 0;
 		usage->tuning += client->account.tuning;
+		add_sms(usage, spatial_needed(client), spatial_left(client));
 		usage->quotas.clients++;
 		usage->quotas.bits += client->bit != WEIR_BIT_SHARED;
 	}

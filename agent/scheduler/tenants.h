@@ -46,6 +46,7 @@ struct usage {
 	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;
 	uint64_t tuning;
+	uint64_t sms_needed, sms_left; /* as of tenant_read(); see spatial.h */
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
 	struct memory_waits memory_waits;
@@ -65,10 +66,13 @@ struct tenant {
 	uint32_t share;         /* its weight among same-level clients, 1..100 */
 	char wanted_weight[32]; /* as written; empty: its share of the GPU */
 	bool weight_refused;
-	uint64_t slo;              /* latency objective, ns from launch to start; 0: none */
-	char wanted_latency[32];   /* as written, perhaps refused; empty: none */
-	uint32_t compute_limit;    /* per cent of a GPU's time; 0: none */
-	char wanted_compute[32];   /* as written, perhaps refused; empty: none */
+	uint64_t slo;            /* latency objective, ns from launch to start; 0: none */
+	char wanted_latency[32]; /* as written, perhaps refused; empty: none */
+	uint32_t compute_limit;  /* per cent of a GPU's time; 0: none */
+	char wanted_compute[32]; /* as written, perhaps refused; empty: none */
+	uint32_t yield;          /* policy/yield.h */
+	bool yield_refused;
+	char wanted_yield[32];     /* as written, perhaps refused; empty: none */
 	struct memory_spec memory; /* its limit, as far as it is known */
 	char wanted_memory[32];    /* as written */
 	bool memory_refused;       /* `wanted_memory` is invalid */

@@ -7,6 +7,7 @@ static const struct pod_names pod_names = {.priority = "weir.dev/priority",
 					   .latency_slo = "weir.dev/latency-slo",
 					   .compute = "weir.dev/compute-limit",
 					   .memory_full = "weir.dev/memory-full",
+					   .yield = "weir.dev/yield",
 					   .memory = "weir.dev/memory",
 					   .weight = "weir.dev/weight",
 					   .share = "weir.dev/gpu-share"};

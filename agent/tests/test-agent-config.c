@@ -96,11 +96,12 @@ static void test_everything(void **state)
 		      "  memoryAnnotation: example.org/m\n"
 		      "  weightAnnotation: example.org/w\n"
 		      "  computeAnnotation: example.org/c\n"
+		      "  yieldAnnotation: example.org/y\n"
 		      "  raiseNamespaces: [a, b]\n"
 		      "standalone:\n"
 		      "  rules:\n"
 		      "  - {uid: 1000, level: high, share: 30, latencySlo: 2ms, memory: 8Gi, "
-		      "computeLimit: 25}\n"
+		      "computeLimit: 25, yield: needed+25%}\n"
 		      "  - cgroup: /batch*\n"
 		      "    level: low\n"
 		      "limits: {clients: 10, clientsPerContainer: 3}\n"
@@ -124,6 +125,7 @@ static void test_everything(void **state)
 	assert_string_equal(config.kubernetes.names.memory, "example.org/m");
 	assert_string_equal(config.kubernetes.names.weight, "example.org/w");
 	assert_string_equal(config.kubernetes.names.compute, "example.org/c");
+	assert_string_equal(config.kubernetes.names.yield, "example.org/y");
 	assert_string_equal(config.kubernetes.names.share, "r/s");
 	assert_string_equal(config.gpu.policy->name, "wfq");
 	assert_true(config.gpu.scheduling.aging == POLICY_NEVER);
@@ -133,6 +135,8 @@ static void test_everything(void **state)
 	assert_int_equal(config.gpu.scheduling.cost, 300000);
 	assert_int_equal(config.rules[0].share, 30);
 	assert_int_equal(config.rules[0].compute_limit, 25);
+	assert_int_equal(config.rules[0].yield, 26);
+	assert_int_equal(config.rules[1].yield, 0);
 	assert_int_equal(config.rules[0].latency_slo, 2000000);
 	assert_true(config.rules[0].memory == 8ull << 30);
 	assert_int_equal(config.rules[1].share, 0);
@@ -250,6 +254,8 @@ static const struct {
 	 "f.yaml:1:42: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, computeLimit: 0}]}",
 	 "f.yaml:1:49: expected a number from 1 to 100"},
+	{"standalone: {rules: [{level: low, yield: all}]}",
+	 "f.yaml:1:42: expected whole, needed, or needed+N% with N from 0 to 100, not `all`"},
 	{"standalone: {rules: [{level: low, latencySlo: 1us}]}",
 	 "f.yaml:1:47: expected a duration from 100us to 10s, like 2ms, not `1us`"},
 	{"standalone: {rules: [{level: low, memory: 8GB}]}",

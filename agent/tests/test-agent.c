@@ -403,6 +403,18 @@ static void test_pod(void **state)
 	assert_true(fake.control->flags & WEIR_CONTROL_HOLDABLE);
 	cleanup(freep) char *limited = rig_status();
 	assert_non_null(strstr(limited, "\"computeLimit\":30,\"computeLimitBy\":\"gates\""));
+	/* What lower levels leave to it: for any pod. */
+	snprintf(known_pod->yield, sizeof(known_pod->yield), "%s", "needed+25%");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->yield, 26);
+	cleanup(freep) char *yields = rig_status();
+	assert_non_null(strstr(yields, "\"yield\":\"needed+25%\""));
+	assert_null(strstr(yields, "smsNeeded")); /* time-sliced */
+	atomic_store(&fake.status->flags, WEIR_STATUS_CONCURRENT);
+	atomic_store(&fake.status->gpu_sms, 132);
+	cleanup(freep) char *sms = rig_status();
+	assert_non_null(strstr(sms, "\"smsNeeded\":0,\"smsLeft\":132"));
+	snprintf(known_pod->yield, sizeof(known_pod->yield), "%s", "half");
 	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "much");
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
 	tell_changed(&agent);
@@ -411,6 +423,8 @@ static void test_pod(void **state)
 	cleanup(freep) char *status = rig_status();
 	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
 	assert_non_null(strstr(status, "\"computeLimitRefused\":\"much\""));
+	assert_non_null(strstr(status, "\"yieldRefused\":\"half\",\"yield\":\"whole\""));
+	assert_int_equal(fake.control->yield, 0);
 
 	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
 	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "scheduler/client.h"
+#include "scheduler/spatial.h"
 
 #include "weir/base.h"
 
@@ -197,6 +198,132 @@ static void test_paused_client_keeps_its_part(void **state)
 	gpu_pause(&gpu, &clients[0], false);
 	gpu_pause(&gpu, &clients[1], false);
 	assert_true(word(0) == (a | b) && page(0)->whole == b);
+}
+
+/* Of a client under MPS, with a libweir that says what it needs. */
+static void add_concurrent(int i, uint8_t level, uint32_t yield)
+{
+	clients[i].says_whole = true;
+	clients[i].yield = yield;
+	statuses[i].level = level;
+	statuses[i].flags = WEIR_STATUS_CONCURRENT;
+	statuses[i].gpu_sms = 132;
+	add(i, level, WEIR_BIT_NONE);
+}
+
+static bool is_spatial(int i)
+{
+	return controls[i].flags & WEIR_CONTROL_SPATIAL;
+}
+
+static void test_who_may_rely_on_whole(void **state)
+{
+	struct channels_client server;
+
+	(void)state;
+	add_concurrent(0, 0, 0);
+	add_concurrent(1, 1, 0);
+	assert_false(is_spatial(0)); /* nobody above yields less than the whole GPU */
+	add_concurrent(2, 2, 1);
+	assert_true(is_spatial(0) && is_spatial(1));
+	assert_false(is_spatial(2)); /* nobody is above it */
+
+	/* Before a client of an older libweir can show demand. */
+	add(3, 3, WEIR_BIT_NONE);
+	assert_false(is_spatial(0) || is_spatial(1) || is_spatial(2));
+	gpu_remove(&gpu, &clients[3], false);
+	assert_true(is_spatial(0) && is_spatial(1));
+	gpu_set_level(&gpu, &clients[1], 3); /* it is above the others */
+	assert_true(is_spatial(0));
+	assert_false(is_spatial(1) || is_spatial(2));
+
+	/* Where it counts: time-sliced, or with a server of another level. */
+	statuses[2].flags = 0;
+	gpu_set_level(&gpu, &clients[1], 1);
+	assert_false(is_spatial(0) || is_spatial(1));
+	statuses[2].flags = statuses[1].flags = WEIR_STATUS_CONCURRENT;
+	statuses[0].flags = 0;
+	gpu_set_level(&gpu, &clients[1], 0);
+	assert_false(is_spatial(0));
+	assert_true(is_spatial(1));
+	gpu.servers[2] = &server;
+	gpu_set_level(&gpu, &clients[1], 1);
+	assert_false(is_spatial(0) || is_spatial(1));
+	gpu.servers[2] = NULL;
+
+	/* A client may come back after a restart, with any libweir. */
+	gpu.reserved = 1 << 20;
+	gpu_set_level(&gpu, &clients[1], 0);
+	assert_false(is_spatial(1));
+	gpu.reserved = 0;
+	gpu_set_level(&gpu, &clients[1], 1);
+	assert_true(is_spatial(1));
+	clients[2].yield = 0;
+	gpu_set_level(&gpu, &clients[1], 0);
+	assert_false(is_spatial(1));
+}
+
+/* The agent says `whole` for a libweir that does not. */
+static void test_older_clients_need_all(void **state)
+{
+	(void)state;
+	add_concurrent(0, 0, 0);
+	add_concurrent(1, 2, 1);
+	uint64_t older = 1ull << add(2, 2, WEIR_BIT_NONE), newer = 1ull << clients[1].bit;
+	set_words(older | newer);
+	spatial_look(&gpu);
+	assert_true(page(0)->whole == older && page(1)->whole == older && page(2)->whole == 0);
+	set_words(newer);
+	spatial_look(&gpu);
+	assert_true(page(0)->whole == 0 && page(1)->whole == 0);
+}
+
+static void test_sms_for_people(void **state)
+{
+	(void)state;
+	add_concurrent(0, 0, 0);
+	add_concurrent(1, 2, 1);
+	assert_int_equal(spatial_needed(&clients[1]), 0);
+	assert_int_equal(spatial_left(&clients[0]), 132);
+	statuses[1].outstanding = 1;
+	statuses[1].demand_sms = 12;
+	page(0)->word = page(1)->word = 1ull << clients[1].bit;
+	page(0)->sms = 12;
+	assert_int_equal(spatial_needed(&clients[1]), 12);
+	assert_int_equal(spatial_left(&clients[1]), 132);
+	assert_int_equal(spatial_left(&clients[0]), 120);
+	page(0)->sms = 1000; /* hostile */
+	assert_int_equal(spatial_left(&clients[0]), 0);
+	statuses[1].demand_sms = 1000;
+	assert_int_equal(spatial_needed(&clients[1]), 132);
+	page(0)->sms = statuses[1].demand_sms = 0;
+	page(0)->whole = 1ull << clients[1].bit;
+	assert_int_equal(spatial_needed(&clients[1]), 132);
+	assert_int_equal(spatial_left(&clients[0]), 0);
+	page(0)->whole = 0;
+	controls[0].flags &= ~(unsigned)WEIR_CONTROL_SPATIAL;
+	assert_int_equal(spatial_left(&clients[0]), 0); /* it waits for any demand */
+	statuses[0].flags = 0;
+	assert_true(spatial_left(&clients[0]) == SPATIAL_UNKNOWN);
+	statuses[1].gpu_sms = 0; /* an older library */
+	assert_true(spatial_needed(&clients[1]) == SPATIAL_UNKNOWN);
+}
+
+/* Who has not come back yet cannot say what it has added. */
+static void test_sums_outlive_a_restart(void **state)
+{
+	(void)state;
+	add(0, 3, WEIR_BIT_NONE);
+	gpu.reserved = 1 << 9;
+	gpu.reserved_until = UINT64_MAX;
+	page(0)->sms = 5;
+	for (int i = 0; i < 3; i++)
+		gpu_sweep(&gpu, loop_now());
+	assert_int_equal(page(0)->sms, 5);
+	gpu.reserved = 0;
+	for (int i = 0; i < 3; i++)
+		gpu_sweep(&gpu, loop_now());
+	assert_int_equal(page(0)->sms, 0);
 }
 
 static void reopen(void)
@@ -463,6 +590,10 @@ int main(void)
 		GPU_TEST(test_dead_client_needs_no_sms),
 		GPU_TEST(test_changing_sms_are_kept),
 		GPU_TEST(test_paused_client_keeps_its_part),
+		GPU_TEST(test_who_may_rely_on_whole),
+		GPU_TEST(test_older_clients_need_all),
+		GPU_TEST(test_sms_for_people),
+		GPU_TEST(test_sums_outlive_a_restart),
 		GPU_TEST(test_claims_after_restart),
 		GPU_TEST(test_claim_of_taken_bit),
 		GPU_TEST(test_swept_while_others_come_and_go),

@@ -33,10 +33,13 @@ static struct pod *make_pod(enum pod_note note, const char *value, const char *n
 	struct pod *pod = calloc(1, sizeof(*pod));
 
 	assert_non_null(pod);
-	char *const values[POD_NOTES] = {
-		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
-		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
-		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full};
+	char *const values[POD_NOTES] = {[NOTE_PRIORITY] = pod->priority,
+					 [NOTE_LATENCY_SLO] = pod->latency_slo,
+					 [NOTE_MEMORY] = pod->memory,
+					 [NOTE_WEIGHT] = pod->weight,
+					 [NOTE_COMPUTE] = pod->compute_limit,
+					 [NOTE_MEMORY_FULL] = pod->memory_full,
+					 [NOTE_YIELD] = pod->yield};
 	snprintf(values[note], POD_NOTE_MAX, "%s", value);
 	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
 	if (!*value)
@@ -89,6 +92,12 @@ static const struct {
 	{NOTE_MEMORY_FULL, "wait", "default", FINE, ""},
 	{NOTE_MEMORY_FULL, "fail", "default", FINE, ""},
 	{NOTE_MEMORY_FULL, "Wait", "default", PROBLEM_INVALID, "expected fail or wait"},
+	{NOTE_YIELD, "whole", "default", FINE, ""},
+	{NOTE_YIELD, "needed", "default", FINE, ""},
+	{NOTE_YIELD, "needed+25%", "default", FINE, ""},
+	{NOTE_YIELD, "needed+101%", "default", PROBLEM_INVALID, "'needed+101%' is not understood"},
+	{NOTE_YIELD, "all", "trusted", PROBLEM_INVALID, "needed+N% with N from 0 to 100"},
+	{NOTE_YIELD, "", "default", PROBLEM_INVALID, "is empty"},
 	{NOTE_COMPUTE, "1", "default", FINE, ""},
 	{NOTE_COMPUTE, "100", "default", FINE, ""},
 	{NOTE_COMPUTE, "0", "default", PROBLEM_INVALID, "a whole number from 1 to 100"},
@@ -220,6 +229,7 @@ static void has_room_for_all(void **state)
 	strcpy(pod->weight, "x");
 	strcpy(pod->compute_limit, "x");
 	strcpy(pod->memory_full, "x");
+	strcpy(pod->yield, "x");
 	pod->labels_like_note = (1u << POD_NOTES) - 1;
 	for (size_t i = 0; i < POD_UNKNOWN_MAX; i++)
 		memset(pod->unknown[i], 'x', sizeof(pod->unknown[i]) - 1);

@@ -442,6 +442,7 @@ static struct pod_report start_report(struct gpu *const *gpus)
 						     .weight = "w/weight",
 						     .compute = "w/compute",
 						     .memory_full = "w/full",
+						     .yield = "w/yield",
 						     .share = "w/share"};
 	config.kubernetes.node = client.node;
 	pod->qos = CONTAINER_QOS_BEST_EFFORT;

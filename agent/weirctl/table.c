@@ -39,6 +39,8 @@ static const struct {
 	{"WAIT %", RATE, PERCENT, "waitShare"},
 	{"LAUNCHES/S", RATE, COUNT, "launchRate"},
 	{"LIMIT %", BOTH, COUNT, "computeLimit"},
+	{"SMS", RATE, COUNT, "smsNeeded"},
+	{"SMS LEFT", RATE, COUNT, "smsLeft"},
 	{"GPU", BOTH, TEXT, "gpu"},
 	{"REASON", SUMS, REASON, "reason"},
 };

@@ -23,6 +23,7 @@ odd_annotations=(
     "weight|000000000000000000000000000000000007|'0000000000000000000000000000...' is no weight"
     "compute-limit|0|'0' is no limit"
     "compute-limit|30%|'30%' is no limit"
+    "yield|needed+101%|'needed+101%' is not understood"
     "prio|high|weir.dev/prio is no annotation of Weir"
     "latencySlo|2ms|weir.dev/latencySlo is no annotation of Weir"
 )

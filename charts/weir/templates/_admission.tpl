@@ -26,6 +26,7 @@
   "latency" (default "weir.dev/latency-slo" $levels.latencyAnnotation)
   "memory" (default "weir.dev/memory" $levels.memoryAnnotation)
   "weight" (default "weir.dev/weight" $levels.weightAnnotation)
+  "yield" (default "weir.dev/yield" $levels.yieldAnnotation)
   "full" (default "weir.dev/memory-full" $levels.memoryFullAnnotation)
   "compute" (default "weir.dev/compute-limit" $levels.computeAnnotation) | toJson }}
 {{- end }}
