@@ -36,6 +36,7 @@ WHOLE = {
 FAULTS = "device-assert"
 VICTIM = "normal"  # the level of those that are killed: one up, where they have demand bits
 SECONDS = 2.5  # of a program's work below HIGH
+SLOW = 1.1  # of HIGH's requests, against p99 alone: those are listed
 ENOUGH = 200  # seconds; the programs that are left then are cut
 REFUSAL = re.compile(r"kernel (\S+) runs natively: ([^\"\n]*)")
 
@@ -84,12 +85,13 @@ class Programs:
             self.outside[name] = f"not under MPS, which says without Weir: {failure}"
 
     def below(self, name, high, mps):
-        """us of HIGH's requests meanwhile, the client, and how often it was stopped."""
+        """HIGH's requests meanwhile, pairs of s since the start and us; the client, and how often it was stopped."""
         begin = time.time()
         with Watch(self.node) as watch:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
-        return high.between(begin, time.time()), client, sum(watch.held(client).values())
+        requests = [(at - begin, us) for at, us in high.timed(begin, time.time())]
+        return requests, client, sum(watch.held(client).values())
 
 
 def said_of(client):
@@ -98,9 +100,14 @@ def said_of(client):
 
 
 def show_latency(bench, programs, name, alone, measured):
-    values, client, held = measured
+    requests, client, held = measured
+    values = [us for _, us in requests]
     ratio = p99(values) / alone["p99"]
-    words = f"p99 {p99(values):.0f} us (n={len(values)}), alone {bursts.figures(alone)}; {name} held {held} times"
+    slow = [f"{at:.2f} s: {us / alone['p99']:.1f}x" for at, us in requests if us > SLOW * alone["p99"]]
+    words = (
+        f"p99 {p99(values):.0f} us (n={len(values)}), alone {bursts.figures(alone)}; {name} held {held} times; "
+        f"{len(slow)} above {SLOW:g}x, the first ended at {', '.join(slow[:6]) or '-'}"
+    )
     said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
     what = f"HIGH's p99 beside {name}"
     if name in PTX:

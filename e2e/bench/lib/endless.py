@@ -36,9 +36,13 @@ class EndlessBursts:
 
     def between(self, begin, end):
         """us of the requests that ended after @begin and began before @end. There is one, or it is awaited."""
+        return [us for _, us in self.timed(begin, end)]
+
+    def timed(self, begin, end):
+        """The same: pairs of the end, s, and us."""
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            found = [us for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= end]
+            found = [(at, us) for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= end]
             if found:
                 return found
             time.sleep(0.05)

@@ -181,7 +181,10 @@ class Runner:
         (self.options.out / "table.txt").write_text(report.table(self.reports) + "\n")
 
     def keep_logs(self, node, name):
-        with tarfile.open(self.options.out / f"logs-{name}.tar.gz", "w:gz") as tar:
+        path = self.options.out / f"logs-{name}.tar.gz"
+        if path.exists():  # of experiments of this set before those of another one
+            path = self.options.out / f"logs-{name}-{time.monotonic_ns()}.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
             for path in sorted(node.folder.rglob("*")):
                 if path.name in ("stdout", "stderr") or path.suffix == ".log":
                     tar.add(path, path.relative_to(node.folder))
