@@ -8,9 +8,9 @@ cd "$(dirname "$0")/../.." || exit
 prepare burst filler stream-order
 export WEIR_SIM_SMS=2
 
-hints() { # WAY
-    WEIR_LOG=debug WEIR_EXPECT=$1 governed 0 burst --kernels 2 --requests 40 --hint-us 150 --gap-min-us 500 --gap-max-us 2000 \
-        >"$work/$1.log" 2>&1
+hints() { # WAY [US]
+    WEIR_LOG=debug WEIR_EXPECT=$1 governed 0 burst --kernels 2 --requests 40 --hint-us "${2:-150}" \
+        --gap-min-us 500 --gap-max-us 2000 >"$work/$1.log" 2>&1
 }
 keeps() { # WAY
     grep -q 'the GPU can be kept' "$work/$1.log"
@@ -58,6 +58,8 @@ for way in off demand kernel; do
 done
 for way in off demand; do check "WEIR_EXPECT=$way puts nothing into a stream" keeps_not $way; done
 check "WEIR_EXPECT=kernel can keep the GPU" keeps kernel
+check "hints well before the launches: every value is right" hints kernel 800
+check "the worker keeps the GPU in time, or is late" grep -q 'an expected launch: ' "$work/kernel.log"
 for seed in 1 2 $RANDOM; do
     check "stream-order at level 2, seed $seed: order is kept" governed 0 stream-order --seed "$seed"
 done

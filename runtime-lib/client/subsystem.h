@@ -38,6 +38,8 @@ struct tick {
 	bool flying;          /* launches in forms are in flight */
 	bool forms;           /* kernels' forms are to be made or launched; */
 	bool awaited;         /* a launch waits for them */
+	bool due;             /* the moment has come for which a row asked by @alarm */
+	uint64_t alarm;       /* ns until the next look at the latest; 0: any */
 
 	/* work: */
 	bool changing;   /* a change of level is going on */

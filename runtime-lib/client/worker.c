@@ -23,7 +23,8 @@ static struct {
 	_Atomic int stopping;
 	_Atomic uint32_t epoch; /* odd: the worker may be in the driver */
 	_Atomic int paused;
-	_Atomic uint32_t wakes; /* futex */
+	_Atomic uint32_t wakes;  /* futex, while it sleeps deeply */
+	_Atomic uint32_t alarms; /* futex, else */
 	_Atomic int asleep;
 	_Atomic pid_t thread;
 	struct {
@@ -31,12 +32,23 @@ static struct {
 	} clients[CLIENTS_MAX];
 } worker;
 
+static void futex_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
 void worker_wake(void)
 {
 	atomic_fetch_add(&worker.wakes, 1);
-	if (!atomic_load(&worker.asleep))
-		return;
-	syscall(SYS_futex, &worker.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (atomic_load(&worker.asleep))
+		futex_wake(&worker.wakes);
+}
+
+void worker_alarm(void)
+{
+	atomic_fetch_add(&worker.alarms, 1);
+	futex_wake(&worker.alarms);
+	worker_wake();
 }
 
 uint32_t worker_visit(void)
@@ -114,7 +126,7 @@ static bool wants_driver(const struct tick *tick)
 	bool stale = tick->unattended > STALE;
 	bool soon = stale || tick->contended || tick->flying || tick->waited || tick->slo;
 
-	return (tick->samples && soon) || tick->rebinding || tick->forms ||
+	return (tick->samples && soon) || tick->rebinding || tick->forms || tick->due ||
 	       (tick->totals.outstanding && (!tick->moved || stale || tick->contended));
 }
 
@@ -160,21 +172,30 @@ static uint64_t look_after(struct client *client, uint64_t now)
 		return TICK_BUSY;
 	each_subsystem(work, client, &tick);
 	*last_tick = now;
-	return next_look(&tick);
+	return tick.alarm ? smaller(tick.alarm, next_look(&tick)) : next_look(&tick);
 }
 
-/* @wakes: the count before the looks, so that no wake since then is lost. */
-static void sleep_for(uint64_t ns, bool deep, uint32_t wakes)
+/* Counts of before the looks, so that nothing since then is lost. */
+struct called {
+	uint32_t wakes, alarms;
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
 {
 	struct timespec time = {.tv_sec = (time_t)(ns / NS_PER_S),
 				.tv_nsec = (long)(ns % NS_PER_S)};
 
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
+}
+
+static void sleep_for(uint64_t ns, bool deep, const struct called *before)
+{
 	if (!deep) {
-		nanosleep(&time, NULL);
+		futex_wait(&worker.alarms, before->alarms, ns);
 		return;
 	}
 	atomic_store(&worker.asleep, 1);
-	syscall(SYS_futex, &worker.wakes, FUTEX_WAIT_PRIVATE, wakes, &time, NULL, 0);
+	futex_wait(&worker.wakes, before->wakes, ns);
 	atomic_store(&worker.asleep, 0);
 }
 
@@ -189,7 +210,7 @@ static void *run(void *unused)
 	/* A capture in another thread must not fail because of our queries. */
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	while (!atomic_load(&worker.stopping)) {
-		uint32_t wakes = atomic_load(&worker.wakes);
+		struct called before = {atomic_load(&worker.wakes), atomic_load(&worker.alarms)};
 		uint64_t now = client_now(), next = TICK_IDLE;
 		client_for_each (client) {
 			if (atomic_load(&client->state) != CLIENT_LIVE)
@@ -200,7 +221,7 @@ static void *run(void *unused)
 		if (next < TICK_IDLE)
 			active = now;
 		bool asleep = next == TICK_IDLE && now - active > ASLEEP_AFTER;
-		sleep_for(asleep ? TICK_ASLEEP : next, next == TICK_IDLE, wakes);
+		sleep_for(asleep ? TICK_ASLEEP : next, next == TICK_IDLE, &before);
 	}
 	return NULL;
 }

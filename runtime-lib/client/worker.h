@@ -11,6 +11,8 @@ int worker_start(void);
 
 /* Look at everything soon. A system call if the worker sleeps deeply, else one load. */
 void worker_wake(void);
+/* Look at everything now, also if it has just looked. Up to two system calls. */
+void worker_alarm(void);
 
 /* Returns when the worker has finished what it may have begun before this call. The caller has
  * published what the worker must not use from now on: a stream gone, a capture begun, a context

@@ -6,6 +6,7 @@
 
 #include "weir/log.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -97,8 +98,8 @@ static bool is_idle(struct stream *stream)
 	return !stream_outstanding(stream) && real(cuStreamQuery)(stream->handle) == CUDA_SUCCESS;
 }
 
-/* By one thread at a time. */
-static void keep(struct expecting *expecting, struct stream *stream, uint64_t ns)
+/* By one thread at a time. @ends: the count before the caller knew that it is wanted. */
+static void keep(struct expecting *expecting, struct stream *stream, uint64_t ns, uint32_t ends)
 {
 	uint32_t number = atomic_load(&expecting->begun) + 1;
 	uint64_t now = client_now();
@@ -114,6 +115,10 @@ static void keep(struct expecting *expecting, struct stream *stream, uint64_t ns
 	atomic_store(&expecting->until, now + ns);
 	atomic_fetch_add(&expect_holding, 1);
 	atomic_store(&expecting->held, number);
+	if (atomic_load(&expecting->ends) != ends) {
+		expect_end(stream->client, true);
+		return;
+	}
 	CUresult result = put(expecting, stream->handle, number, ns);
 	if (result == CUDA_SUCCESS)
 		return;
@@ -121,27 +126,56 @@ static void keep(struct expecting *expecting, struct stream *stream, uint64_t ns
 	refuse(expecting, result);
 }
 
+/* False: there was none, or another thread has just taken it. */
+static bool take_plan(struct expecting *expecting)
+{
+	return atomic_load(&expecting->planned) && atomic_exchange(&expecting->planned, 0);
+}
+
+static void drop_plan(struct expecting *expecting)
+{
+	if (take_plan(expecting))
+		atomic_fetch_sub(&expect_holding, 1);
+}
+
+/* By one thread at a time. The worker cannot name another thread's default stream. */
+static void plan(struct expecting *expecting, struct stream *stream, uint64_t at)
+{
+	if (atomic_load(&stream->per_thread))
+		return;
+	atomic_fetch_add(&expect_holding, 1);
+	atomic_store(&expecting->planned_in, stream);
+	atomic_store(&expecting->planned, at);
+	worker_alarm();
+}
+
 void expect_begin(struct stream *stream, const struct level_binding *binding, uint64_t ns)
 {
 	struct expecting *expecting = expecting_of(stream->client);
 	int state = atomic_load(&expecting->state);
 
-	if (ns > EXPECT_MAX || !worthwhile(stream->client, binding))
+	if (!worthwhile(stream->client, binding))
 		return;
 	if (state == EXPECT_NONE &&
 	    atomic_compare_exchange_strong(&expecting->state, &state, EXPECT_WANTED))
 		worker_wake();
 	if (state != EXPECT_READY || atomic_exchange(&expecting->beginning, 1))
 		return;
-	keep(expecting, stream, ns + SPECULATION_SLACK);
+	drop_plan(expecting);
+	if (ns > EXPECT_MAX)
+		plan(expecting, stream, client_now() + ns - EXPECT_MAX);
+	else
+		keep(expecting, stream, ns + SPECULATION_SLACK, atomic_load(&expecting->ends));
 	atomic_store(&expecting->beginning, 0);
 }
 
 void expect_end(struct client *client, bool came)
 {
 	struct expecting *expecting = expecting_of(client);
-	uint32_t number = atomic_exchange(&expecting->held, 0);
 
+	drop_plan(expecting);
+	atomic_fetch_add(&expecting->ends, 1);
+	uint32_t number = atomic_exchange(&expecting->held, 0);
 	if (!number)
 		return;
 	atomic_store(expecting->released, number);
@@ -231,16 +265,72 @@ static bool can_make(const struct client *client)
 	return true;
 }
 
+/* Waits for the moment that is planned, unless it is far away. */
+static void look_at_plan(const struct expecting *expecting, struct tick *tick)
+{
+	uint64_t at = atomic_load(&expecting->planned), now = at ? client_now() : 0;
+
+	if (at > now + EXPECT_SPIN) {
+		tick->alarm = at - now - EXPECT_SPIN;
+		return;
+	}
+	while (at > now && atomic_load(&expecting->planned) == at) {
+		sched_yield();
+		now = client_now();
+	}
+	tick->due |= atomic_load(&expecting->planned) && atomic_load(&expecting->planned) <= now;
+}
+
 void expect_look(struct client *client, struct tick *tick)
 {
 	tick->forms |= can_make(client);
+	look_at_plan(expecting_of(client), tick);
+}
+
+/* Does the worker still know the stream? It does not touch it where a capture has begun. */
+static bool is_there(const struct stream *stream, const struct client *client)
+{
+	return atomic_load(&stream->key) > STREAM_GOES && stream->client == client &&
+	       !atomic_load(&capture_count);
+}
+
+/* With the plan taken. */
+static void keep_as_planned(struct client *client, const struct level_binding *binding, uint64_t at,
+			    uint32_t ends)
+{
+	struct expecting *expecting = expecting_of(client);
+	struct stream *stream = atomic_load(&expecting->planned_in);
+	uint64_t late = client_now() - at;
+
+	if (late < EXPECT_LATE && binding && worthwhile(client, binding) &&
+	    is_there(stream, client))
+		keep(expecting, stream, EXPECT_MAX + SPECULATION_SLACK, ends);
+	log_limited(LOG_DEBUG, 1, "an expected launch: %s %llu us after the planned moment",
+		    atomic_load(&expecting->held) ? "the GPU is kept" : "nothing is done",
+		    (unsigned long long)(late / NS_PER_US));
+}
+
+static void follow_plan(struct client *client, const struct level_binding *binding)
+{
+	struct expecting *expecting = expecting_of(client);
+
+	if (atomic_exchange(&expecting->beginning, 1))
+		return;
+	uint32_t ends = atomic_load(&expecting->ends);
+	uint64_t at = atomic_load(&expecting->planned);
+	if (client_now() >= at && take_plan(expecting)) {
+		keep_as_planned(client, binding, at, ends);
+		atomic_fetch_sub(&expect_holding, 1);
+	}
+	atomic_store(&expecting->beginning, 0);
 }
 
 void expect_drive(struct client *client, struct tick *tick)
 {
 	struct expecting *expecting = expecting_of(client);
 
-	(void)tick;
+	if (tick->due)
+		follow_plan(client, tick->binding);
 	if (!can_make(client))
 		return;
 	CUresult result = make(expecting);
@@ -282,6 +372,7 @@ void expect_init(struct client *client)
 {
 	struct expecting *expecting = expecting_of(client);
 
+	drop_plan(expecting);
 	atomic_store(&expecting->not_before, 0);
 	atomic_store(&expecting->misses, 0);
 	atomic_store(&expecting->state, EXPECT_NONE);

@@ -10,8 +10,16 @@
  * It pays only if the launch comes before our group is on the GPU. Measured on an H100 beside
  * torch.mm, against a launch alone: a launch 0.2 ms after the hint took 90 us longer, without the
  * kernel 270; one 0.3 ms after it or later 450 us: work that comes while the group runs, in this
- * channel or another one, begins only at the group's next turn. So a launch that is expected later
- * than EXPECT_MAX shows demand only.
+ * channel or another one, begins only at the group's next turn. So for a launch that is expected
+ * later than EXPECT_MAX, the kernel is put EXPECT_MAX before that time, by the worker; until then
+ * demand is shown. The worker sleeps until EXPECT_SPIN before, and yields its processor from there.
+ *
+ * A plan is dropped by all that lets the GPU go: a launch that came sooner, calls that wait or
+ * copy, a stream or context that ends, a capture. A thread that drops it may meet the worker that
+ * puts the kernel. So the worker takes the plan, says that the GPU is held, and then looks whether
+ * somebody has let it go meanwhile (`ends`); who lets it go takes the plan, counts, and then looks
+ * whether the GPU is held. One of both sees the other, and the kernel need not wait. Where the
+ * stream itself or its context must not be touched any more, worker_grace() is what is waited for.
  *
  * It does not run in a busy stream, where no lower-level client shares the GPU, where a gate of
  * ours would be closed, under MPS, where nothing is switched, or beside captures. There is one at a
@@ -22,7 +30,9 @@
 #include "client/level-binding.h"
 #include "client/subsystem.h"
 
-#define EXPECT_MAX (250 * NS_PER_US) /* until the launch, as the program says */
+#define EXPECT_MAX  (250 * NS_PER_US) /* from the kernel to the launch, as the program says */
+#define EXPECT_SPIN (150 * NS_PER_US) /* waking up takes up to that long in a virtual machine */
+#define EXPECT_LATE (100 * NS_PER_US) /* a kernel that comes later than planned is not put */
 
 /* $WEIR_EXPECT: what weir_expect() does. */
 enum expect_way {
@@ -54,6 +64,9 @@ struct expecting {
 	_Atomic uint64_t until;      /* ns, when it is let go */
 	_Atomic uint64_t not_before; /* ns, when there may be another one */
 	_Atomic uint64_t misses;
+	_Atomic uint32_t ends;    /* how often it was let go */
+	_Atomic uint64_t planned; /* ns, when the worker is to begin one; 0: never */
+	_Atomic(struct stream *) planned_in;
 	/* Number of the newest kernel that need not wait; host memory that the GPU reads. */
 	_Atomic uint32_t *released;
 	CUdeviceptr released_gpu;
@@ -63,12 +76,14 @@ PER_CLIENT(expecting)
 
 enum expect_way expect_way(void);
 
-/* Any thread, with the client's context current: a launch is expected in @stream within @ns. */
+/* Any thread, with the client's context current: a launch is expected in @stream within @ns. What
+ * was planned before is dropped. */
 void expect_begin(struct stream *stream, const struct level_binding *binding, uint64_t ns);
 
-extern _Atomic uint32_t expect_holding; /* clients of the process that keep the GPU */
+/* How often clients of the process keep the GPU, or plan to. */
+extern _Atomic uint32_t expect_holding;
 
-/* Lets the GPU go. @came: the launch is in its stream. */
+/* Lets the GPU go, and drops what is planned. @came: the launch is in its stream. */
 void expect_end(struct client *client, bool came);
 
 /* Launch path, after the driver's call: earlier, our group would be without work for a moment. */

@@ -1,7 +1,5 @@
 /* Hints of programs, and what keeps the GPU until their launch comes, on the null driver. */
-#include "gates/expect.h"
-
-#include "inside.h"
+#include "hinted.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,84 +12,6 @@
 
 #define WEIR_LIBRARY
 #include "weir/weir.h"
-
-#define KERNEL ((CUfunction)(uintptr_t)0x9000)
-
-static struct expecting *expecting;
-static unsigned current; /* number of the context */
-
-static void launch(unsigned n, unsigned stream)
-{
-	assert_int_equal(
-		cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, stream), NULL, NULL),
-		CUDA_SUCCESS);
-}
-
-static bool shown(void)
-{
-	return agent.demand[0]->word != 0;
-}
-
-static void finish_work(unsigned n)
-{
-	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
-	assert_true(eventually(!shown()));
-}
-
-static void use(const char *name)
-{
-	setenv("WEIR_EXPECT", name, 1);
-	expect_settings();
-}
-
-static unsigned context(uint8_t level, unsigned below)
-{
-	unsigned n = context_welcomed(level);
-
-	agent.control->below = below;
-	expecting = expecting_of(client);
-	cuStreamSynchronize(STREAM(n, 1));
-	return n;
-}
-
-static void gone(unsigned n)
-{
-	driver->watched = NULL;
-	agent.control->below = 0;
-	context_gone(n);
-}
-
-/* A client whose first hint has made all ready, and whose GPU has done what that put. */
-static unsigned context_ready(void)
-{
-	unsigned n = context(2, 1);
-
-	finish_work(n);
-	int destroyed = driver->streams_destroyed;
-	assert_int_equal(weir_expect(STREAM(n, 1), 1), 0);
-	assert_true(eventually(expecting->state == EXPECT_READY));
-	assert_int_equal(expecting->held, 0);
-	assert_int_equal(*expecting->released, 1);
-	assert_int_equal(driver->streams_destroyed, destroyed + 1);
-	assert_true(eventually(!shown()));
-	driver->n_ops = 0;
-	driver->watched = expecting->released;
-	return n;
-}
-
-/* A hint that puts a kernel into the stream, and the worker does not let it go. */
-static void hint(CUstream stream)
-{
-	for (int i = 0; i < 1000 && !expecting->held; i++) {
-		expecting->not_before = 0; /* on a slow machine it was let go at once */
-		driver->n_ops = 0;
-		assert_int_equal(weir_expect(stream, 250), 0);
-		expecting->until = UINT64_MAX;
-	}
-	assert_int_not_equal(expecting->held, 0);
-	assert_int_equal(driver->n_ops, 1);
-	assert_ptr_equal(driver->ops[0].stream, stream);
-}
 
 static void programs_that_are_not_governed_are_told(void **state)
 {
@@ -200,67 +120,6 @@ static void default_streams_are_named_as_for_a_launch(void **state)
 	gone(n);
 }
 
-/* Calls that wait for what is in the GPU, or put something into it. */
-static void synchronize_stream(void)
-{
-	cuStreamSynchronize(STREAM(current, 1));
-}
-static void synchronize_stream_from_elsewhere(void)
-{
-	cuCtxSetCurrent(NULL);
-	cuStreamSynchronize(STREAM(current, 1));
-	cuCtxSetCurrent(CONTEXT(current));
-}
-static void synchronize_other_stream(void)
-{
-	cuStreamSynchronize(STREAM(current, 9)); /* which nobody knows */
-}
-static void synchronize_context(void)
-{
-	cuCtxSynchronize();
-}
-static void synchronize_named_context(void)
-{
-	cuCtxSynchronize_v2(CONTEXT(current));
-}
-static void synchronize_event(void)
-{
-	cuEventSynchronize(NULL);
-}
-static void copy(void)
-{
-	cuMemcpy(0, 0, 1);
-}
-static void copy_from_gpu(void)
-{
-	cuMemcpyDtoH_v2(NULL, 0, 1);
-}
-static void copy_to_gpu(void)
-{
-	cuMemcpyHtoD_v2(0, NULL, 1);
-}
-static void copy_in_stream(void)
-{
-	cuMemcpyHtoDAsync_v2(0, NULL, 1, STREAM(current, 1));
-}
-static void free_memory(void)
-{
-	cuMemFree_v2(0);
-}
-static void free_in_stream(void)
-{
-	cuMemFreeAsync(0, STREAM(current, 1));
-}
-static void load_code(void)
-{
-	CUmodule module;
-
-	cuModuleLoadData(&module, "");
-}
-static void unload_code(void)
-{
-	cuModuleUnload(NULL);
-}
 static void destroy_stream(void)
 {
 	launch(current, 5);
@@ -272,32 +131,14 @@ static void destroy_stream(void)
 
 static void calls_that_wait_let_it_go(void **state)
 {
-	static void (*const calls[])(void) = {
-		synchronize_stream,
-		synchronize_stream_from_elsewhere,
-		synchronize_other_stream,
-		synchronize_context,
-		synchronize_named_context,
-		synchronize_event,
-		copy,
-		copy_from_gpu,
-		copy_to_gpu,
-		copy_in_stream,
-		free_memory,
-		free_in_stream,
-		load_code,
-		unload_code,
-		destroy_stream,
-	};
-
 	(void)state;
 	use("kernel");
 	unsigned n = current = context_ready();
-	for (size_t i = 0; i < countof(calls); i++) {
+	for (size_t i = 0; i <= n_calls_that_wait; i++) {
 		hint(STREAM(n, 1));
 		uint32_t number = expecting->held;
 		uint64_t misses = expecting->misses;
-		calls[i]();
+		(i < n_calls_that_wait ? calls_that_wait[i] : destroy_stream)();
 		assert_int_equal(expecting->held, 0);
 		assert_true(*expecting->released >= number);
 		assert_true(expecting->misses > misses);
@@ -343,20 +184,6 @@ static void there_is_one_at_a_time(void **state)
 	launch(n, 1);
 	assert_int_equal(expect_holding, 0);
 	finish_work(n);
-	gone(n);
-}
-
-/* Our group would be on the GPU too early. */
-static void a_launch_that_comes_later_is_not_waited_for(void **state)
-{
-	(void)state;
-	use("kernel");
-	unsigned n = context_ready();
-	uint64_t before = agent.status->speculative;
-	assert_int_equal(weir_expect(STREAM(n, 1), 251), 0);
-	assert_int_equal(agent.status->speculative, before + 1);
-	assert_int_equal(driver->n_ops, 0);
-	assert_true(eventually(!shown()));
 	gone(n);
 }
 
@@ -554,7 +381,6 @@ int main(void)
 		cmocka_unit_test(calls_that_wait_let_it_go),
 		cmocka_unit_test(a_query_does_not),
 		cmocka_unit_test(there_is_one_at_a_time),
-		cmocka_unit_test(a_launch_that_comes_later_is_not_waited_for),
 		cmocka_unit_test(what_waits_for_no_launch_is_let_go),
 		cmocka_unit_test(nothing_is_put_where_it_gains_nothing),
 		cmocka_unit_test(nothing_is_put_into_a_captured_stream),

@@ -63,13 +63,16 @@ static inline int weir_available(void)
  * clients leave. A hint that comes true too late, or never, only costs lower-level clients that
  * time.
  *
- * With @within_us up to 250, the GPU also begins to switch to this context, which takes about
- * 0.25 ms; best 200 us before the launch. The next thing put into the stream should be that launch:
- * if the stream is idle, libweir puts a small kernel into it, which waits for the launch. Until
- * then cuStreamQuery() answers that the stream is busy. Whatever else comes behind that kernel
- * waits for it, until @within_us is over. Copies and synchronising calls that libweir watches end
- * it at once. No other thread may use the stream during the call. NULL is the legacy default
- * stream, CU_STREAM_PER_THREAD the calling thread's. A stream that was given a lower level
+ * 250 us before @within_us is over, or at once, the GPU also begins to switch to this context,
+ * which takes about 200 us. So the launch gains most if it comes in the last 50 us; with @within_us
+ * above 250 one that comes much sooner gains little. The next thing put into the stream should be
+ * that launch: if the stream is idle when the switch is to begin, libweir puts a small kernel into
+ * it, which waits for the launch. From then on cuStreamQuery() answers that the stream is busy.
+ * Whatever else comes behind that kernel waits for it, until @within_us is over. Launches in any
+ * stream, and copies and synchronising calls that libweir watches, end it at once; if they come
+ * before, there will be none. The newest hint of a context counts. No other thread may use the
+ * stream during the call. NULL is the legacy default stream, CU_STREAM_PER_THREAD the calling
+ * thread's, where nothing is begun later, only at once. A stream that was given a lower level
  * (weir_set_priority()) gains nothing.
  *
  * -ENOSYS: no Weir. -EAGAIN: the context is not governed yet. -EINVAL: the stream is of another
