@@ -1,0 +1,85 @@
+#!/bin/bash
+# Under MPS a client with few blocks, for which `yield: needed` holds, asks lower levels for these SMs alone. What the
+# agent shows of both sides, and that nothing is left behind when clients or the agent die.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare filler
+export WEIR_SIM_SMS=8 WEIR_SIM_BLOCK_US=500
+# Before the rules of machine.sh: the first that fits decides.
+sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}\n    - {uid: 65530, level: high, yield: needed+50%}|' "$work/agent.yaml"
+
+# What the simulated driver takes for a daemon.
+mkdir "$work/mps" && touch "$work/mps/control"
+export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+
+# A client that has work until its stop file is there.
+begin() { # UID BLOCKS
+    rm -rf "$work/$1" && mkdir -m 777 "$work/$1"
+    governed "$1" filler --size "$2" --depth 2 --stop-file "$work/$1/stop" --ready-file "$work/$1/ready" \
+        >>"$work/filler-$1.log" 2>&1 &
+    clients[$!]="filler of $1"
+    pid=$!
+    check "a client of $1 with $2 blocks is at work" eventually 60 test -e "$work/$1/ready"
+}
+end() { # UID PID
+    touch "$work/$1/stop"
+    check "every value of $1 is right" wait "$2"
+    unset "clients[$2]"
+}
+shows() { # UID FIELD VALUE
+    [ "$(status "[.clients[] | select(.uid == $1) | .$2] | unique | tojson" -r)" = "[$3]" ]
+}
+# shown WORDS UID NEEDED LEFT-TO-LOW
+shown() {
+    check "$1: it needs $3 SMs" eventually 30 shows "$2" smsNeeded "$3"
+    check "$1: $4 are left to the client below" eventually 30 shows 65534 smsLeft "$4"
+}
+
+check "the agent is up" start_agent
+begin 65534 64
+low=$pid
+check "nobody is above it: it has all SMs" eventually 30 shows 65534 smsLeft 8
+
+begin 65531 2
+high=$pid
+shown "two blocks" 65531 2 6
+check "weirctl top shows both" eval "'$B/bin/weirctl' --socket '$work/control.sock' top --times 1 | grep 'SMS LEFT'"
+kill -KILL "$(program_of "$high")"
+wait "$high" 2>/dev/null
+unset "clients[$high]"
+check "it was killed: all SMs are left again" eventually 30 shows 65534 smsLeft 8
+
+begin 65530 2
+high=$pid
+shown "two blocks and half as many more" 65530 3 5
+end 65530 "$high"
+check "it has ended: all SMs are left again" eventually 30 shows 65534 smsLeft 8
+
+begin 65531 7
+high=$pid
+shown "more than 3/4 of the SMs" 65531 8 0
+end 65531 "$high"
+
+# Without a word the whole GPU is meant.
+begin 0 2
+high=$pid
+shown "no yield" 0 8 0
+begin 65531 2
+second=$pid
+shown "beside one that yields" 65531 2 0
+end 0 "$high"
+shown "alone again" 65531 2 6
+
+kill -KILL "$agent"
+wait "$agent" 2>/dev/null
+check "the agent is up again" start_agent
+shown "after a restart of the agent" 65531 2 6
+sed -i 's|yield: needed}|yield: whole}|' "$work/agent.yaml"
+kill -HUP "$agent"
+check "another yield in the configuration" eventually 30 shows 65531 yield '"whole"'
+shown "from then on" 65531 8 0
+end 65531 "$second"
+check "all SMs are left again" eventually 30 shows 65534 smsLeft 8
+end 65534 "$low"
+[ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }
