@@ -5,13 +5,18 @@
 #   helm   helm, from the same modules, so that both share what is compiled
 #
 # Each is built once for a go.mod, go.sum and main.go, into ~/.cache/weir: minutes and 2 GB the first time.
+# KUBERNETES=newest takes the Kubernetes of newest.mod instead. `make test` does not, because it takes as long again.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)/kube
 what=${1:-kube}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
-key=$(cat "$here"/{go.mod,go.sum,main.go} | sha256sum | cut -c1-16)
+declare -A compilers=([go]=1.24.13 [newest]=1.26.8)
+pins=go
+[ "$what:${KUBERNETES:-}" = kube:newest ] && pins=newest
+key=$(cat "$here"/{$pins.mod,$pins.sum,main.go} | sha256sum | cut -c1-16)
 bin=$cache/$what-$key
-toolchain=golang.org/toolchain@v0.0.1-go1.24.13.linux-$(dpkg --print-architecture)
+compiler=${compilers[$pins]}
+toolchain=golang.org/toolchain@v0.0.1-go$compiler.linux-$(dpkg --print-architecture)
 declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controller-manager etcd" [helm]=helm)
 
 say() { echo "cluster/build: $*" >&2; }
@@ -26,7 +31,7 @@ built() {
 # The linker sets the version that Kubernetes reports.
 version_flags() {
     local kubernetes minor version=k8s.io/component-base/version
-    kubernetes=$(sed -n "s/^require k8s.io.kubernetes //p" "$here/go.mod")
+    kubernetes=$(sed -En "s/^(require|\t)? ?k8s.io.kubernetes (v[0-9.]+)$/\2/p" "$here/$pins.mod")
     minor=${kubernetes#v1.}
     echo "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}"
 }
@@ -37,10 +42,10 @@ if built; then
 fi
 
 new_enough() {
-    [ -x "$1" ] && printf 'go1.24\n%s\n' "$("$1" env GOVERSION)" | sort -VC
+    [ -x "$1" ] && printf 'go%s\n%s\n' "${compiler%.*}" "$("$1" env GOVERSION)" | sort -VC
 }
 
-# Prints a go of 1.24 or later: the one on the PATH, or the toolchain that Go's module proxy serves
+# Prints a go that is new enough: the one on the PATH, or the toolchain that Go's module proxy serves
 # to any older one.
 find_go() {
     local go
@@ -87,7 +92,7 @@ if built; then # another run has built it meanwhile
 fi
 go=$(find_go)
 # A compiler that collects less garbage needs a fifth less time. Nobody debugs these programs.
-export CGO_ENABLED=0 GOTOOLCHAIN=local GOGC=400 GOFLAGS='-mod=readonly -trimpath -buildvcs=false -gcflags=all=-dwarf=false'
+export CGO_ENABLED=0 GOTOOLCHAIN=local GOGC=400 GOFLAGS="-modfile=$here/$pins.mod -mod=readonly -trimpath -buildvcs=false -gcflags=all=-dwarf=false"
 unset GOROOT
 say "building $what with $("$go" version); this happens once"
 out=$(mktemp -d "$cache/$what-XXXXXX")
