@@ -141,6 +141,8 @@ static void describe_yield(cJSON *object, const struct client *client)
 		add_number(object, "smsNeeded", needed);
 	if (left != SPATIAL_UNKNOWN)
 		add_number(object, "smsLeft", left);
+	cJSON_AddBoolToObject(object, "leavesPart",
+			      atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL);
 }
 
 static void describe_memory(cJSON *object, const struct client *client)

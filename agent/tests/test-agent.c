@@ -413,7 +413,7 @@ static void test_pod(void **state)
 	atomic_store(&fake.status->flags, WEIR_STATUS_CONCURRENT);
 	atomic_store(&fake.status->gpu_sms, 132);
 	cleanup(freep) char *sms = rig_status();
-	assert_non_null(strstr(sms, "\"smsNeeded\":0,\"smsLeft\":132"));
+	assert_non_null(strstr(sms, "\"smsNeeded\":0,\"smsLeft\":132,\"leavesPart\":false"));
 	snprintf(known_pod->yield, sizeof(known_pod->yield), "%s", "half");
 	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "much");
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");

@@ -44,6 +44,7 @@ check "nobody is above it: it has all SMs" eventually 30 shows 65534 smsLeft 8
 begin 65531 2
 high=$pid
 shown "two blocks" 65531 2 6
+check "the client below knows that it may leave a part" shows 65534 leavesPart true
 check "weirctl top shows both" eval "'$B/bin/weirctl' --socket '$work/control.sock' top --times 1 | grep 'SMS LEFT'"
 kill -KILL "$(program_of "$high")"
 wait "$high" 2>/dev/null
@@ -65,6 +66,7 @@ end 65531 "$high"
 begin 0 2
 high=$pid
 shown "no yield" 0 8 0
+check "it leaves the whole GPU" shows 65534 leavesPart false
 begin 65531 2
 second=$pid
 shown "beside one that yields" 65531 2 0

@@ -1,0 +1,218 @@
+"""HIGH launches kernels of a few blocks above LOW's large ones. LOW leaves the whole GPU (temporal preemption,
+`yield: whole`), or only the SMs that HIGH needs (spatial, `yield: needed`). First the trivial kernels of FLEP at a steady
+pace; then the same with more and more SMs left to them; then a service: bursts of a 20-block kernel, and ResNet-50."""
+
+import importlib.util
+import statistics
+import subprocess
+import time
+
+import papers
+import plot
+from experiment import PROGRAMS
+from node import Tenant
+from report import at_least, at_most
+from servers import length, quantile
+from workers import DEPTH, LEAD, MS, SLOTS, Job, pool_of, progress
+
+SHOWS = "kernels of a few blocks above large ones: LOW leaves the SMs that they need, or the whole GPU"
+PAPER = "FLEP figures 15, 16"
+BOUNDS = {
+    "less overhead, mean": at_least(31), "less overhead, best": at_least(41), "HIGH's time, mean": at_most(1.03),
+    "needed against the best": at_most(1.03), "20 blocks, p99": at_most(1.1), "20 blocks, LOW's rate": at_least(1.3, "x"),
+}  # fmt: skip
+BASELINES = ("LOW alone", "HIGH alone", "MPS", "temporal preemption")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+
+WHOLE, NEEDED = Tenant("leave-whole", "high"), Tenant("leave-needed", "high", yields="needed")
+TENANTS = (*SLOTS, WHOLE, NEEDED)
+
+TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
+EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
+SWEPT = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
+SMS = (5, 10, 20, 40, 132)  # left to HIGH
+BLOCKS, BLOCKS_US, BLOCKS_SECONDS, START = 20, 175, 1.5, 2.5  # of the service; seconds until it has started
+GAP_MS, REQUESTS_SECONDS = 8, 2.0
+
+
+def trivial(pool, name, tenant="", sms=0):
+    workload, kernel, *_ = papers.FLEP[name]
+    pool.passes[kernel, TRIVIAL_US] = 1
+    return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, sms=sms)
+
+
+def beside(bench, mode, low, high):
+    """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for SECONDS."""
+    seconds = length(bench, SECONDS)
+    rounds = [(high, ("rounds", 0, int(EVERY_MS * MS), int(seconds * 1e3 / EVERY_MS), 0))] if high else []
+    answers = pool_of(bench).ask(mode, [(low, ("endless", 0, int(seconds * 1e9), DEPTH, 0)), *rounds], seconds)
+    rate = progress(answers[0]["ends"], seconds * 1e9) / seconds
+    return (statistics.median((end - launch) / 1e3 for launch, end in answers[1]["rounds"]) if high else None), rate
+
+
+def pairs(bench, lows, highs):
+    """LOW to rows of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same)."""
+    pool, found = pool_of(bench), {}
+    for a, low in lows.items():
+        plain, alone = beside(bench, "MPS", low, None)[1], beside(bench, "Weir", low, None)[1]
+        rows = {}
+        for b, jobs in highs.items():
+            if b == a:
+                continue
+            both = [beside(bench, mode, low, job) for mode, job in zip(("MPS", "Weir", "Weir"), jobs)]
+            lost = [1 - rate / of for (_, rate), of in zip(both, (plain, alone, alone))]
+            rows[b] = [us for us, _ in both], lost
+            told = ", ".join(f"{us:.0f} us and {100 * part:.1f} %" for us, part in zip(rows[b][0], lost))
+            print(f"    {a}_{b}: MPS, temporal, spatial: HIGH's time and LOW's loss {told}", flush=True)
+        found[a] = rows
+        evictions = pool.clients([low])[0]["evictions"]
+        print(f"    {a}: {evictions} evictions so far", flush=True)
+    return found
+
+
+def judge_pairs(bench, found):
+    """As in FLEP's figure 15: of each LOW the mean over all HIGH."""
+    lost = {a: [statistics.fmean(row[1][i] for row in rows.values()) for i in range(3)] for a, rows in found.items()}
+    less = {a: 100 * (1 - spatial / temporal) if temporal > 0 else 0 for a, (_, temporal, spatial) in lost.items()}
+    told = "; ".join(f"{a}: MPS {100 * m:.1f} %, temporal {100 * t:.1f} %, spatial {100 * s:.1f} %" for a, (m, t, s) in lost.items())
+    bench.report.judge("overhead of spatial against temporal preemption: less, mean", statistics.fmean(less.values()), BOUNDS["less overhead, mean"], told)
+    best = max(less, key=less.get)
+    bench.report.judge(f"the same, best: {best}", less[best], BOUNDS["less overhead, best"])
+    times = {f"{a}_{b}": us for a, rows in found.items() for b, (us, _) in rows.items()}
+    slower = {pair: us[2] / us[1] for pair, us in times.items()}
+    worst = max(slower, key=slower.get)
+    told = f"worst {worst} {slower[worst]:.3f}x: {times[worst][2]:.0f} us, temporal {times[worst][1]:.0f} us, MPS {times[worst][0]:.0f} us"
+    bench.report.judge("HIGH's time, spatial against temporal, mean", statistics.fmean(slower.values()), BOUNDS["HIGH's time, mean"], told)
+    if bench.plots:
+        series = {mode: [100 * lost[a][i] for a in lost] for i, mode in ((1, "temporal"), (2, "spatial"))}
+        plot.bars(bench.plots / f"{bench.report.experiment}.svg", "Overhead of preemption (FLEP fig. 15)", "%", list(lost), series)
+
+
+def sweep(bench, lows, highs, swept):
+    """As in FLEP's figure 16: HIGH's time by the SMs that LOW leaves."""
+    curves = {}
+    for (b, a), jobs in swept.items():
+        times = {job.sms: beside(bench, "Weir", lows[a], job)[0] for job in jobs}
+        whole, needed = (beside(bench, "Weir", lows[a], job)[0] for job in highs[b][1:])
+        best = min(whole, needed, *times.values())
+        curves[f"{a}_{b}"] = [needed / us for us in times.values()]
+        told = ", ".join(f"{n}: {us:.0f} us" for n, us in times.items())
+        bench.report.judge(f"{a}_{b}: needed against the best number of SMs", needed / best, BOUNDS["needed against the best"],
+                           f"needed {needed:.0f} us, whole {whole:.0f} us; {told}")
+    if bench.plots:
+        of = [job.sms for job in next(iter(swept.values()))]
+        plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", of, curves)
+
+
+class Around:
+    """LOW at work around something else, whose begin and end are given by `with`."""
+
+    def __init__(self, pool, low, seconds):
+        self.low, self.seconds, self.rate = pool.workers["Weir", low].client, seconds, 0
+        self.begin = time.monotonic_ns() + LEAD
+        self.low.tell("endless", self.begin, self.begin + int(seconds * 1e9), DEPTH, 0)
+
+    def __enter__(self):
+        self.since = time.monotonic_ns()
+        return self
+
+    def __exit__(self, *_):
+        until = time.monotonic_ns()
+        ends = self.low.answer(self.seconds + 60)["ends"]
+        done = progress(ends, until - self.begin) - progress(ends, self.since - self.begin)
+        self.rate = done / ((until - self.since) / 1e9)
+
+
+def burst(bench, pool, tenant, low, iterations):
+    """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone."""
+    seconds = length(bench, BLOCKS_SECONDS)
+    extra = ("--size", str(2 if bench.node.simulated else BLOCKS), "--iterations", str(iterations),
+             "--gap-min-us", "1000", "--gap-max-us", "2000")  # fmt: skip
+    around = Around(pool, low, START + seconds + 1) if low else None
+    client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True)
+    client.wait_ready()
+    if not low:
+        return client.result(), 0
+    with around:
+        result = client.result()
+    return result, around.rate
+
+
+def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate):
+    """@rates, @p99s: temporal, spatial."""
+    told = f"temporal {p99s[0]:.2f}x"
+    if bound_p99:
+        bench.report.judge(f"{what}, LOW={low}: HIGH's p99 against alone", p99s[1], bound_p99, told)
+        bench.report.judge(f"{what}, LOW={low}: LOW's rate against temporal", rates[1] / rates[0], bound_rate,
+                           f"alone {alone:.1f}/s, temporal {rates[0]:.1f}/s, spatial {rates[1]:.1f}/s")
+    else:
+        bench.report.add(f"{what}, LOW={low}: HIGH's p99, LOW's rate against temporal", f"{p99s[1]:.2f}x, {rates[1] / rates[0]:.2f}x", baselines=told)
+
+
+def few_blocks(bench, lows):
+    """A service with a kernel of BLOCKS blocks."""
+    pool, iterations = pool_of(bench), 16
+    if not bench.node.simulated:
+        argv = [bench.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
+        iterations = int(bench.node.start("calibrate", argv, WHOLE.name, False).result()["output"])
+    alone, _ = burst(bench, pool, NEEDED, None, iterations)
+    for a, low in lows.items():
+        free = beside(bench, "Weir", low, None)[1]
+        both = [burst(bench, pool, tenant, low, iterations) for tenant in (WHOLE, NEEDED)]
+        p99s = [result["p99"] / alone["p99"] for result, _ in both]
+        rates = [max(rate, 1e-9) for _, rate in both]
+        judge_service(bench, f"{BLOCKS} blocks", a, free, rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"])
+
+
+def requests(bench, client):
+    client.tell("eager", REQUESTS_SECONDS, GAP_MS)
+    return client.answer(REQUESTS_SECONDS + 60)["ms"]
+
+
+def networks(bench, lows):
+    """ResNet-50, batch 1, called eagerly."""
+    pool = pool_of(bench)
+    argv = ["python3", str(PROGRAMS / "high.py"), "eager"]
+    clients = [bench.node.start("requests", argv, tenant.name, True, stdin=subprocess.PIPE) for tenant in (WHOLE, NEEDED)]
+    for client in clients:
+        client.wait_ready()
+    alone = quantile(requests(bench, clients[0]), 0.99)
+    for a, low in lows.items():
+        free, p99s, rates = beside(bench, "Weir", low, None)[1], [], []
+        for client in clients:
+            with Around(pool, low, REQUESTS_SECONDS + 2) as around:
+                p99s.append(quantile(requests(bench, client), 0.99) / alone)
+            rates.append(max(around.rate, 1e-9))
+        judge_service(bench, "ResNet-50, batch 1", a, free, rates, p99s, None, None)
+    for client in clients:
+        client.leave()
+
+
+def run(bench):
+    pool, short = pool_of(bench), bench.node.simulated
+    names = papers.LARGE[: 1 if short else None]
+    lows = {a: papers.large(a) for a in names}
+    of = ("NN", "MD") if short else tuple(papers.FLEP)
+    highs = {b: [trivial(pool, b, copy) for copy in ("", WHOLE.name, NEEDED.name)] for b in of}
+    sms = (1, 2) if short else SMS
+    swept = {(b, a): [trivial(pool, b, NEEDED.name, n) for n in sms] for b, a in SWEPT if b in highs and a in lows}
+    bench.report.cut(f"{sum(b != a for a in lows for b in highs)} of FLEP's 56 pairs: LOW is {', '.join(lows)}")
+    pool.ensure("MPS", [*lows.values(), *(jobs[0] for jobs in highs.values())])
+    pool.ensure("Weir", list(lows.values()))
+    governed = [job for jobs in highs.values() for job in jobs[1:]]
+    pool.ensure("Weir", governed)
+    parts = sum(client["leavesPart"] for client in pool.clients(lows.values()))
+    bench.report.holds("LOW may leave a part of the GPU", parts == len(lows), f"{parts} of {len(lows)} clients")
+    judge_pairs(bench, pairs(bench, lows, highs))
+    pool.leave("MPS", [*lows.values(), *(jobs[0] for jobs in highs.values())])  # a server has 48 clients at most
+    curve = [job for jobs in swept.values() for job in jobs]
+    pool.ensure("Weir", curve)
+    sweep(bench, lows, highs, swept)
+    pool.leave("Weir", [*governed, *curve])
+    some = dict(list(lows.items())[:2])
+    few_blocks(bench, some)
+    if importlib.util.find_spec("torch") and not short:
+        networks(bench, some)
+    else:
+        bench.report.cut("no ResNet-50: PyTorch is not there")
