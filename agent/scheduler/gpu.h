@@ -133,6 +133,15 @@ static inline bool gpu_slices(const struct gpu *gpu, uint8_t level)
 	return gpu->sliced && gpu->sliced_level == level;
 }
 
+/* Clients of different levels have MPS servers of their own, which share the GPU by time. */
+static inline bool gpu_has_servers(const struct gpu *gpu)
+{
+	for (unsigned level = 0; level < WEIR_LEVELS; level++)
+		if (gpu->servers[level])
+			return true;
+	return false;
+}
+
 /* What the timers do, for tests. */
 void gpu_sweep(struct gpu *gpu, uint64_t now);
 void gpu_share(struct gpu *gpu);
