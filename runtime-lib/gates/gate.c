@@ -24,10 +24,10 @@ struct gate_words gate_words(const struct level_binding *binding, bool yields)
 	return words;
 }
 
-static bool put(struct stream *stream, const struct level_binding *binding, bool yields)
+unsigned gate_waits(const struct level_binding *binding, bool yields,
+		    CUstreamBatchMemOpParams waits[GATE_WAITS_MAX])
 {
 	struct gate_words words = gate_words(binding, yields);
-	CUstreamBatchMemOpParams waits[2];
 	unsigned n = 0;
 
 	if (words.demand) {
@@ -42,6 +42,14 @@ static bool put(struct stream *stream, const struct level_binding *binding, bool
 		waits[n].waitValue.value64 = 0;
 		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 	}
+	return n;
+}
+
+static bool put(struct stream *stream, const struct level_binding *binding, bool yields)
+{
+	CUstreamBatchMemOpParams waits[GATE_WAITS_MAX];
+	unsigned n = gate_waits(binding, yields, waits);
+
 	if (!n)
 		return false;
 	CUresult result = real(cuStreamBatchMemOp_v2)(stream->handle, n, waits, 0);

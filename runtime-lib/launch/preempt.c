@@ -2,6 +2,7 @@
 
 #include "gates/gate.h"
 #include "gates/priority.h"
+#include "launch/reserve.h"
 
 #include "weir/log.h"
 
@@ -223,6 +224,14 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	fill_symbols(packed, decision, sizeof(*hidden));
 
 	const unsigned grid[3] = {config->workers, 1, 1};
+	CUgraphExec reserve = NULL;
+	uint32_t reserved = 0;
+	if (decision->chain > CHAIN_MAX && !load_relaxed(&slot->links)) {
+		hidden->fresh = 0;
+		reserve =
+			reserve_make(stream, &slot->reserve, binding, call, decision, grid, packed);
+		hidden->fresh = 1;
+	}
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
 		*result = start(call, decision, grid, stream, packed);
@@ -232,6 +241,8 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	hidden->fresh = 0;
 	bool parts = sample && sample->parts;
 	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
+		if (!left)
+			reserved = reserve_launch(reserve, stream);
 		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		/* The last gate serves the next launch as well. */
@@ -253,6 +264,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 				.sample = sample,
 				.form = config->form,
 				.chain = chain,
+				.reserve = reserved,
 				.save = config->hidden.save_stride,
 				.number = load_relaxed(&stream->begun)};
 	atomic_fetch_add(&slot->links, chain);
@@ -288,7 +300,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 							      ? SAMPLE_EVICTED_ONCE
 							      : SAMPLE_EVICTED);
 	preempting_of(client)->evictions[flight->form] += evictions;
-	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain);
+	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain + flight->reserve);
 }
 
 /* @blocks: as reported with the flight, since the slot was made. */
@@ -350,6 +362,7 @@ static void renew(struct preempt_slots *slots)
 		slot->last = slot->seen = slot->links = slot->evictions = 0;
 		slot->landed = slot->blocks = 0;
 		slot->saves = slot->saves_size = slot->saves_wanted = slot->saves_refused = 0;
+		slot->reserve = NULL;
 	}
 }
 

@@ -44,9 +44,10 @@ struct flight {
 	struct tuned_kernel *tuned;
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
-	uint32_t chain;
-	uint64_t save;   /* bytes of a saved block; 0: it saves none */
-	uint64_t number; /* of the launch in its stream */
+	uint32_t chain;   /* its continuations; */
+	uint32_t reserve; /* more of them, in a graph (reserve.h) */
+	uint64_t save;    /* bytes of a saved block; 0: it saves none */
+	uint64_t number;  /* of the launch in its stream */
 };
 
 /* struct weir_report, as the worker reads it. */
@@ -67,6 +68,7 @@ struct preempt_slot {
 	_Atomic uint64_t saves, saves_size; /* device memory; the size is published last */
 	_Atomic uint64_t saves_wanted;
 	uint64_t saves_refused; /* worker */
+	CUgraphExec reserve;    /* launching thread (reserve.h); or NULL */
 
 	_Atomic uint32_t links; /* continuations of the launches in flight */
 	_Atomic uint32_t last;  /* serial of the last launch whose chain is complete */

@@ -22,6 +22,7 @@ PAIRS = 5  # of a cold and a warm start
 PLAIN_STARTS = 2  # of each baseline
 LENGTH_MS = 2500  # of the launch, alone
 WINDOW = 5.0  # seconds from a start
+LONGER = 2  # times that length: more bursts come meanwhile than a chain of continuations has links
 ENOUGH = 95  # seconds; the starts that are left then are cut
 SALTS = 100000  # code of different runs differs
 NATIVE = "its forms were not ready in time"
@@ -38,16 +39,16 @@ class Starts(EndlessBursts):
         self.window = 0.2 if bench.node.simulated else WINDOW
         self.native = 0  # first launches whose forms were not ready in time
 
-    def start(self, salt, iterations):
-        """HIGH's requests of the window, us; and ms of the program's launch, whose result is right."""
+    def start(self, salt, iterations, times=1):
+        """HIGH's requests of the window, us; and what the program says of its launch, whose result is right."""
         node = self.bench.node
-        argv = [node.program("cas"), *node.sizes, "--salt", str(salt), "--iterations", str(iterations)]
+        argv = [node.program("cas"), *node.sizes, "--salt", str(salt), "--iterations", str(times * iterations)]
         begin = time.time()
         low = node.start("cas", argv, LOW, self.weir, mps=self.mps, env=self.env)
-        time.sleep(self.window)
-        ms = low.result()["ms"]
+        time.sleep(times * self.window)
+        launch = low.result()
         self.native += NATIVE in low.errors
-        return self.between(begin, begin + self.window), ms
+        return self.between(begin, begin + times * self.window), launch
 
 
 def measured_iterations(bench):
@@ -56,8 +57,11 @@ def measured_iterations(bench):
     return int(bench.node.start("calibrate", argv, LOW, False).result())
 
 
-def described(values, ms):
-    return f"p99 {p99(values):.0f} us (n={len(values)}), the launch {ms:.0f} ms"
+def described(values, launch):
+    return (
+        f"p99 {p99(values):.0f} us (n={len(values)}), the launch {launch['ms']:.0f} ms, "
+        f"its call returned after {launch['launch_ms']:.0f} ms"
+    )
 
 
 def show(bench, name, alone, iterations, salts, **how):
@@ -82,16 +86,17 @@ def judge(bench, name, measured, alone):
 
 
 def pairs_of_starts(bench, iterations, salts, until):
-    """Cold starts, warm starts, and how many first launches of them ran natively."""
+    """Cold starts, warm starts, one of a longer launch, and how many first launches of them ran natively."""
     cold, warm, pairs = [], [], 1 if bench.node.simulated else PAIRS
     with Starts(bench, True, bench.mode == MPS) as of:
         while len(cold) < pairs and (time.monotonic() < until or not cold):
             salt = next(salts)
             cold.append(of.start(salt, iterations))
             warm.append(of.start(salt, iterations))
+        longer = [of.start(salt, iterations, LONGER)]
     if len(cold) < pairs:
         bench.report.cut(f"{len(cold)} of {pairs} pairs of starts")
-    return cold, warm, of.native
+    return cold, warm, longer, of.native
 
 
 def run(bench):
@@ -106,7 +111,8 @@ def run(bench):
     show(bench, "MPS", alone, iterations, salts, weir=False, mps=True)
     bench.node.share_gpu(bench.mode == MPS)
     show(bench, "Weir, first launches do not wait", alone, iterations, salts, weir=True, mps=bench.mode == MPS, wait_ms=0)
-    cold, warm, native = pairs_of_starts(bench, iterations, salts, until)
+    cold, warm, longer, native = pairs_of_starts(bench, iterations, salts, until)
     judge(bench, "cold compile cache", cold, alone)
     judge(bench, "warm compile cache", warm, alone)
-    bench.report.add("Weir, forms not ready in time", f"{native} of {len(cold) + len(warm)} starts")
+    judge(bench, f"a launch {LONGER} times as long", longer, alone)
+    bench.report.add("Weir, forms not ready in time", f"{native} of {len(cold) + len(warm) + 1} starts")
