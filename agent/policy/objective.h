@@ -7,11 +7,18 @@
 
 #include "policy/account.h"
 
+#define OBJECTIVE_TIGHT    5000000ull     /* ns: below it others' kernels must leave at once */
 #define OBJECTIVE_MIN      100000ull      /* ns: about the length of a switch */
 #define OBJECTIVE_MAX      10000000000ull /* ns */
 #define OBJECTIVE_EXPECTED "a duration from 100us to 10s, like 2ms"
 #define OBJECTIVE_WINDOW   1000 /* starts between two verdicts */
 #define OBJECTIVE_PARTS    1000 /* one of so many starts may be late */
+
+/* @ns: 0: there is none. */
+static inline bool objective_is_tight(uint64_t ns)
+{
+	return ns && ns < OBJECTIVE_TIGHT;
+}
 
 /* False: @text is no objective. */
 bool objective_parse(const char *text, uint64_t *ns);

@@ -40,6 +40,7 @@ struct run_queue_entry {
 	uint32_t weight;    /* at least 1 */
 	uint64_t slo;       /* ns from arrival of work to its start; 0: no objective */
 	uint64_t cost;      /* ns to evict it; 0: not known */
+	uint64_t lag;       /* ns until it runs where the hardware stops who is held */
 	uint64_t launches;  /* outstanding; at least 1 while it is active */
 	uint64_t remaining; /* ns of these, predicted; may be a lie */
 

@@ -127,7 +127,8 @@ void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
 					  .group = entry->group,
 					  .weight = entry->weight,
 					  .slo = entry->slo,
-					  .cost = entry->cost};
+					  .cost = entry->cost,
+					  .lag = entry->lag};
 }
 
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
@@ -196,6 +197,7 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 	entry->weight = news->weight;
 	entry->slo = news->slo;
 	entry->cost = news->cost;
+	entry->lag = news->lag;
 	if (active && moves) {
 		enter(queues, entry);
 	} else if (active) {
@@ -217,7 +219,7 @@ static uint64_t due_of(const struct run_queue *queue, const struct run_queue_ent
 	if (aging < POLICY_NEVER - entry->waiting_since)
 		due = entry->waiting_since + aging;
 	if (entry->slo && !entry->waited) {
-		lead += queue->current ? policy_cost(queue->current) : 0;
+		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0);
 		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
 		if (entry->arrived + wait < due)
 			due = entry->arrived + wait;

@@ -18,11 +18,6 @@ void contention_set_flag(struct client *client, uint32_t flag, bool set)
 	atomic_fetch_add(&control->epoch, 1);
 }
 
-static bool has_tight_slo(const struct tenant *tenant)
-{
-	return tenant->slo && tenant->slo < CONTENTION_TIGHT_SLO_NS;
-}
-
 /* A tight objective preempts other tenants' kernels, never the client's own. */
 void contention_find_urgent(struct gpu *gpu)
 {
@@ -37,7 +32,7 @@ void contention_find_urgent(struct gpu *gpu)
 	for (client = gpu->clients; client && !policy->never_holds; client = client->gpu_next) {
 		const struct tenant *tenant = client->tenant;
 		const struct tenant *other = gpu->contention[client->level].tight_slo;
-		if (!has_tight_slo(tenant))
+		if (!objective_is_tight(tenant->slo))
 			continue;
 		gpu->contention[client->level].urgent |= other && other != tenant;
 		gpu->contention[client->level].tight_slo = tenant;

@@ -6,8 +6,7 @@
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
 
-#define CONTENTION_TIGHT_SLO_NS  5000000ull /* below it same-level clients must leave at once */
-#define CONTENTION_FAST_POLL_MAX 32u        /* clients of a level that are polled fast, at most */
+#define CONTENTION_FAST_POLL_MAX 32u /* clients of a level that are polled fast, at most */
 
 /* @flag: of enum weir_control_flags. */
 void contention_set_flag(struct client *client, uint32_t flag, bool set);

@@ -35,7 +35,8 @@ static void add_server(struct slice_rank *rank, uint64_t weight)
 /* @own: a client of @level, or NULL: the level's server. */
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
-	struct slice_rank rank = {.least = UINT64_MAX};
+	struct slice_rank rank = {.least = UINT64_MAX,
+				  .tight = own && objective_is_tight(own->tenant->slo)};
 	uint64_t in_server = 0;
 
 	for (const struct client *other = gpu->clients; other; other = other->gpu_next) {

@@ -15,6 +15,9 @@
 #include "scheduler/gpu.h"
 
 #define PREEMPTION_HOLD_NS 3000000ull /* what a held client may go on for */
+/* From the end of a hold to the client's work: it is let go on, the others are stopped, and the GPU
+ * switches. */
+#define PREEMPTION_LAG_NS 600000ull
 /* A stop ends then unless it is renewed (weir_control_page.stopped_until). */
 #define PREEMPTION_STOP_NS 1000000000ull
 /* What was done before a stop may be reported until so long after it. */

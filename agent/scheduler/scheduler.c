@@ -103,13 +103,14 @@ static struct run_queue_entry describe(const struct client *client)
 					.group = (uintptr_t)client->tenant,
 					.weight = weight_of(client),
 					.slo = client->tenant->slo,
-					.cost = cost_of(client)};
+					.cost = cost_of(client),
+					.lag = preemption_works(client) ? PREEMPTION_LAG_NS : 0};
 }
 
 static bool differs(const struct run_queue_entry *a, const struct run_queue_entry *b)
 {
 	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
-	       a->cost != b->cost;
+	       a->cost != b->cost || a->lag != b->lag;
 }
 
 static void refresh(struct gpu *gpu, uint64_t now)

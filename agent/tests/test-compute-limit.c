@@ -2,6 +2,9 @@
  * the measured time that a client's groups were not stopped. */
 #include "scheduler-world.h"
 
+#include "hardware/slices.h"
+#include "scheduler/preemption.h"
+
 #include <string.h>
 #include <utlist.h>
 
@@ -297,6 +300,18 @@ static void test_slices(void **state)
 	/* Somebody is above: they take turns. */
 	come_with(2, 2, 0);
 	assert_false(world.gpu.sliced);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	/* A tight objective is met while another one still leaves. */
+	world.tenants[0].slo = OBJECTIVE_TIGHT - 1;
+	change();
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BETWEEN);
+	assert_int_equal(world.clients[1].channels.slice, SLICE_BELOW);
+	assert_int_equal(world.clients[0].entry.lag, PREEMPTION_LAG_NS);
+	world.tenants[0].slo++;
+	change();
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	world.tenants[0].slo = 0;
+	change();
 	look_after(MS);
 	assert_true(world.control[0].hold || world.control[1].hold);
 	go(2);

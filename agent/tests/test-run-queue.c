@@ -473,6 +473,33 @@ static void test_rest_of_run(void **unused)
 	assert_int_equal(queue->allowed, quantum);
 }
 
+/* A client that the hardware has stopped runs later. */
+static void test_lead_of_an_objective(void **unused)
+{
+	const uint64_t slo = 5 * MS;
+	uint64_t due[2];
+
+	(void)unused;
+	for (unsigned i = 0; i < 2; i++) {
+		struct run_queues queues;
+		run_queues_init(&queues, policy_find("wfq"), &policy_defaults, hold);
+		clients[0] = (struct run_queue_entry){.weight = 100};
+		clients[1] = (struct run_queue_entry){.weight = 100, .slo = slo};
+		run_queues_add(&queues, &clients[0]);
+		run_queues_add(&queues, &clients[1]);
+		struct run_queue_entry news = clients[1];
+		news.lag = i * MS;
+		run_queues_change(&queues, &clients[1], &news, 1);
+		run_queues_work(&queues, &clients[0], 1, 1000 * MS, 1);
+		run_queues_decide(&queues, 1);
+		run_queues_work(&queues, &clients[1], 1, MS, 1);
+		due[i] = run_queues_decide(&queues, 1);
+		assert_ptr_equal(queues.levels[0].current, &clients[0]);
+	}
+	assert_int_equal(due[0], 1 + slo - policy_defaults.late - policy_defaults.cost);
+	assert_int_equal(due[1], due[0] - MS);
+}
+
 static void find_policies(void)
 {
 	static const struct policy *const all[] = {
@@ -497,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_shortest_first),
 		cmocka_unit_test(test_short_launches),
 		cmocka_unit_test(test_change_of_level),
+		cmocka_unit_test(test_lead_of_an_objective),
 		cmocka_unit_test(test_rest_of_run),
 	};
 	const char *seed = getenv("SEED");

@@ -344,7 +344,7 @@ static void test_urgent_for_others(void **state)
 		assert_int_equal(is_urgent(0), with == 2);
 		assert_int_equal(is_urgent(1), with >= 1);
 	}
-	world.tenants[1].slo = CONTENTION_TIGHT_SLO_NS;
+	world.tenants[1].slo = OBJECTIVE_TIGHT;
 	scheduler_change(&world.scheduler, &world.gpu);
 	look_after(MS);
 	assert_false(is_urgent(0));
