@@ -2,9 +2,9 @@
 
 #include "generate.h"
 
-#include "weir/preempt-abi.h"
 #include "weir/tickets.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,9 @@
 #define WORKERS_MAX      7
 #define LAUNCHES_MAX     100000
 #define INSTRUCTIONS_MAX 50000000
+/* In the save of a group (transformer/passes/safe-point.h). */
+#define SAVED_TICKETS    16
+#define SAVED_TICKETS_AT 32
 #define PARAMETERS_MAX   256
 #define FORMS            (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
 
@@ -310,7 +313,8 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 					 .grid = {grid.x, grid.y, grid.z},
 					 .blocks = (uint32_t)blocks_of(grid),
 					 .report = (uintptr_t)&report,
-					 .period = random_below(&run->random, 3) * 10000};
+					 .period = random_below(&run->random, 3) * 10000,
+					 .pace = 65536};
 	void *saves = new_saves(run, &hidden);
 	bool good = words && saves;
 
@@ -332,6 +336,40 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 	free(words);
 	free(saves);
 	return good;
+}
+
+bool run_asked(struct run *run, uint32_t took, uint32_t drain, struct weir_words *words)
+{
+	const uint32_t kind = 7, tickets[] = {kind + 1, took}; /* of one block; 1 cycle is 1 ns */
+	_Alignas(32) struct weir_words own = {0};
+	uint64_t demand = 1;
+	struct ptx_dim grid = run->problem->grid;
+	struct weir_persistent hidden = {.words = (uintptr_t)&own,
+					 .demand = (uintptr_t)&demand,
+					 .grid = {grid.x, grid.y, grid.z},
+					 .blocks = (uint32_t)blocks_of(grid),
+					 .serial = 1,
+					 .fresh = 1,
+					 .drain = drain,
+					 .pace = 65536,
+					 .kind = kind};
+	uint32_t *out = calloc(run->problem->out_words, sizeof(*out));
+	uint8_t *saves = new_saves(run, &hidden);
+	struct launch launch = {.run = run, .error = -ENOMEM};
+
+	if (out && saves) {
+		for (size_t i = 0; took && i < SAVED_TICKETS; i++)
+			memcpy(saves + SAVED_TICKETS_AT + i * sizeof(tickets), tickets,
+			       sizeof(tickets));
+		weir_cut(&hidden, 1, 1, true, WEIR_TICKETS_IN_ROW);
+		launch_init(&launch, run, WEIR_RESUMABLE, out, &hidden, sizeof(hidden));
+		launch.ptx.grid = (struct ptx_dim){1, 1, 1};
+		run_blocks(&launch);
+	}
+	*words = own;
+	free(saves);
+	free(out);
+	return is_good(&launch, "asked");
 }
 
 bool run_form(struct run *run, enum weir_form form)

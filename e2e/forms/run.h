@@ -8,6 +8,7 @@
 #include "simcuda/ptx/ptx.h"
 
 #include "weir/object.h"
+#include "weir/preempt-abi.h"
 #include "weir/transform.h"
 
 struct problem {
@@ -46,3 +47,8 @@ void run_deinit(struct run *run);
 
 /* Runs the form once with a random schedule. False: see the message. */
 bool run_form(struct run *run, enum weir_form form);
+
+/* One worker of the resumable form that is asked to leave at its first block, which may run on for
+ * @drain ns. The last tickets took @took ns; 0: there were none. @words: as the launch leaves them.
+ * False: see the message. */
+bool run_asked(struct run *run, uint32_t took, uint32_t drain, struct weir_words *words);

@@ -321,6 +321,51 @@ static void some_blocks_are_finished_and_some_saved(void **state)
 	run_deinit(&run);
 }
 
+/* A block ends when the first input word says so. */
+static uint32_t may_end[1];
+static const struct problem waiting = {
+	.kernel = "k",
+	.grid = {1, 1, 1},
+	.block = {32, 1, 1},
+	.out_words = 32,
+	.in = may_end,
+	.ptx = HEAD
+	".visible .entry k(.param .u64 out, .param .u64 in)\n{ .reg .b64 %d<2>; .reg .b32 %r<1>;\n"
+	".reg .pred %p0; ld.param.u64 %d0, [out]; ld.param.u64 %d1, [in];\n"
+	"AGAIN: ld.volatile.global.u32 %r0, [%d1]; setp.eq.u32 %p0, %r0, 0; @%p0 bra AGAIN;\n"
+	"st.global.u32 [%d0], %r0; }\n"};
+
+static void a_block_is_finished_if_it_ends_in_time(void **state)
+{
+	static const struct {
+		uint32_t took_ms, drain_ms, may_end;
+		bool saved;
+	} cases[] = {
+		{1000, 2000, true, false},
+		{0, 2000, true, true},   /* nothing is known */
+		{950, 1000, true, true}, /* it may take a little longer than others */
+		{2000, 1000, true, true},
+		{15, 20, false, true}, /* it takes longer than all others did */
+	};
+	struct run run;
+
+	(void)state;
+	may_end[0] = 1;
+	if (!run_init(&run, &waiting, 1))
+		fail_msg("%s", run.message);
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct weir_words words;
+
+		may_end[0] = cases[k].may_end;
+		if (!run_asked(&run, cases[k].took_ms * 1000000, cases[k].drain_ms * 1000000,
+			       &words))
+			fail_msg("%s", run.message);
+		if (words.saved != cases[k].saved || words.drained == cases[k].saved)
+			fail_msg("case %zu: %u saved, %u finished", k, words.saved, words.drained);
+	}
+	run_deinit(&run);
+}
+
 /* Kernels that must be refused, and why. */
 static const struct {
 	const char *code;
@@ -443,6 +488,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_kernels),
 		cmocka_unit_test(some_blocks_are_finished_and_some_saved),
+		cmocka_unit_test(a_block_is_finished_if_it_ends_in_time),
 		cmocka_unit_test(refused_kernels),
 		cmocka_unit_test(generated_kernels),
 	};

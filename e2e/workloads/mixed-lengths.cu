@@ -20,7 +20,11 @@ static __device__ void make_steps(unsigned *out, const unsigned *steps)
 	}
 	for (int k = 0; k < VALUES; k++)
 		sum += value[k] ^ tile[k * THREADS + THREADS - 1 - thread];
-	atomicXor(&out[blockIdx.x], sum);
+	/* nvcc does so for an address that it knows to be the same in all threads; a form's is not. */
+	for (int lanes = 16; lanes; lanes /= 2)
+		sum ^= __shfl_xor_sync(~0u, sum, lanes);
+	if (thread % 32 == 0)
+		atomicXor(&out[blockIdx.x], sum);
 }
 
 extern "C" __global__ void mixed_rare(unsigned *out, const unsigned *steps)

@@ -4,6 +4,7 @@
 #include "autotune/constants.h"
 
 #include "weir/base.h"
+#include "weir/drain.h"
 #include "weir/tickets.h"
 #include "weir/transform.h"
 
@@ -58,9 +59,9 @@ struct kernel_facts {
 	uint32_t sms;
 	uint32_t resident; /* native blocks on the GPU at once; 0: not known */
 	struct build_facts {
-		uint32_t resident;    /* 0: the kernel cannot be launched in this build */
-		uint64_t save_stride; /* bytes, resumable only; */
-		uint32_t save_cycles; /* about how long all resident blocks take to be saved */
+		uint32_t resident;       /* 0: the kernel cannot be launched in this build */
+		uint64_t save_stride;    /* bytes, resumable only; */
+		struct weir_drain drain; /* resumable only */
 	} builds[WEIR_FORM_COUNT][BUILDS_MAX];
 	uint32_t kind;                     /* a number for kernel and geometry */
 	const struct rewritten *rewritten; /* the code; opaque here */

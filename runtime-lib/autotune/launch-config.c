@@ -31,7 +31,8 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .packed_size =
 						 facts->hidden_at + hidden + facts->symbols_size,
 					 .hidden.save_stride = of->save_stride,
-					 .hidden.drain = of->save_cycles,
+					 .hidden.drain = of->drain.ns,
+					 .hidden.pace = of->drain.pace,
 					 .hidden.kind = facts->kind,
 					 .workers = of->resident};
 	if (form == WEIR_RESUMABLE)

@@ -298,12 +298,23 @@ static uint32_t resident(const struct geometry *geometry, const void *function, 
 	return (uint32_t)(blocks * sms);
 }
 
-static uint32_t save_cycles(CUdevice device, uint64_t bytes)
+/* Asks the driver once: it reads clocks from the GPU, which takes 0.7 ms. */
+static struct weir_drain drain_of(CUdevice device, uint64_t bytes)
 {
-	return weir_save_cycles(
-		bytes, driver_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-		driver_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-		driver_attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+	static struct {
+		bool is_known;
+		CUdevice device;
+		int clock, memory, bus;
+	} speeds;
+
+	if (!speeds.is_known || speeds.device != device) {
+		speeds.clock = driver_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+		speeds.memory = driver_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+		speeds.bus = driver_attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+		speeds.device = device;
+		speeds.is_known = true;
+	}
+	return weir_drain_of(bytes, speeds.clock, speeds.memory, speeds.bus);
 }
 
 static struct build_facts build_of(const struct geometry *geometry, enum weir_form form,
@@ -318,7 +329,7 @@ static struct build_facts build_of(const struct geometry *geometry, enum weir_fo
 		.save_stride = saves ? (save + 255) / 256 * 256 : 0,
 	};
 	if (saves)
-		facts.save_cycles = save_cycles(device, facts.save_stride * facts.resident);
+		facts.drain = drain_of(device, facts.save_stride * facts.resident);
 	return facts;
 }
 

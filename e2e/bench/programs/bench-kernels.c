@@ -42,8 +42,8 @@ static const struct variant usual[] = {
 	{WEIR_SLICED, 12},
 	{WEIR_SLICED, 16},
 };
-/* Draining only, saving only, and both; saving again, which shows how far figures differ by chance.
- */
+/* Draining only, saving only, and both; saving again, which shows how far figures differ by chance;
+ * and draining only with the code that may save. */
 static const struct variant leaving[] = {
 	{WEIR_NATIVE, 1},
 	{WEIR_PERSISTENT, 1, .even = true},
@@ -54,6 +54,7 @@ static const struct variant leaving[] = {
 	{WEIR_RESUMABLE, 4},
 	{WEIR_RESUMABLE, 16},
 	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
+	{WEIR_RESUMABLE, 1, .even = true, .finishes = true},
 };
 #define VARIANTS_MAX countof(usual)
 
@@ -265,10 +266,10 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 	const struct form_evictions *evictions = &cell->evictions;
 
 	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"apart\":%d,"
-	       "\"saves\":%d,\"us\":%.2f,\"ratio\":%.4f",
+	       "\"saves\":%d,\"finishes\":%d,\"us\":%.2f,\"ratio\":%.4f",
 	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
 	       variant->spare, variant->order == WEIR_TICKETS_APART, variant->saves,
-	       quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
+	       variant->finishes, quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
 	if (evictions->saved || evictions->drained)
 		printf(",\"blocks_saved\":%llu,\"blocks_drained\":%llu,\"block_bytes\":%llu",
 		       (unsigned long long)evictions->saved, (unsigned long long)evictions->drained,

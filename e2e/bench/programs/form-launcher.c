@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define PERIOD_NS     8000u
-#define UNSEEN_NS     10000u /* an eviction in which nobody looked for so long has no delay */
-#define REGISTERS_MAX 255u   /* of a thread */
+#define UNSEEN_NS     10000u      /* an eviction in which nobody looked for so long has no delay */
+#define FINISHES_NS   1000000000u /* longer than any block */
+#define REGISTERS_MAX 255u        /* of a thread */
 
 struct names {
 	char name[PLAN_KERNELS_MAX][128];
@@ -282,15 +283,16 @@ static int attribute(const struct plan *plan, CUdevice_attribute attribute)
 	return value;
 }
 
-static uint32_t drain_cycles(const struct form *form, const struct plan *plan, uint64_t bytes)
+static void set_drain(const struct form *form, struct weir_persistent *hidden, uint64_t bytes)
 {
-	uint64_t cycles =
-		weir_save_cycles(bytes, attribute(plan, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-				 attribute(plan, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-				 attribute(plan, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
-	uint64_t part = cycles * form->drain_percent / 100;
+	struct weir_drain drain =
+		weir_drain_of(bytes, form->clock_khz, form->memory_khz, form->bus_bits);
+	uint64_t part = drain.ns * form->drain_percent / 100;
 
-	return part < INT32_MAX ? (uint32_t)part : INT32_MAX;
+	hidden->drain = part < FINISHES_NS ? (uint32_t)part : FINISHES_NS;
+	hidden->pace = drain.pace;
+	if (form->variant.finishes)
+		hidden->drain = FINISHES_NS;
 }
 
 /* Adds the blocks that were saved and drained since this was last called. */
@@ -333,7 +335,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 		kernel->block_bytes = hidden->save_stride;
 		if (!form->variant.saves)
-			hidden->drain = drain_cycles(form, plan, hidden->save_stride * workers[0]);
+			set_drain(form, hidden, hidden->save_stride * workers[0]);
 	}
 	parameters[launch->argument_count] = hidden;
 	if (form->evict) /* earlier work must not count */
@@ -413,6 +415,10 @@ void form_attach(struct form *form, struct plan *plan)
 {
 	plan->launcher = launch_form;
 	plan->launcher_data = form;
+	/* Not for each launch: the driver reads clocks from the GPU, which takes 0.7 ms. */
+	form->clock_khz = attribute(plan, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+	form->memory_khz = attribute(plan, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+	form->bus_bits = attribute(plan, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
 	for (unsigned i = 0; i < PLAN_KERNELS_MAX; i++) {
 		struct form_kernel *kernel = &form->kernels[i];
 

@@ -13,10 +13,11 @@
 struct variant {
 	enum weir_form form;
 	uint32_t parts;
-	bool ahead; /* workers draw the next ticket early */
-	bool even;  /* all tickets are of one size */
-	bool spare; /* one worker less on each SM */
-	bool saves; /* resumable: blocks are always saved, never finished instead */
+	bool ahead;    /* workers draw the next ticket early */
+	bool even;     /* all tickets are of one size */
+	bool spare;    /* one worker less on each SM */
+	bool saves;    /* resumable: blocks are always saved, never finished instead; */
+	bool finishes; /* or finished however long they take, as far as other tickets tell */
 	enum weir_ticket_order order;
 };
 
@@ -53,7 +54,8 @@ struct form {
 	unsigned more;                            /* registers */
 	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
 	unsigned save_count;
-	uint64_t drain_percent;  /* of what libweir sets weir_persistent.drain to */
+	uint64_t drain_percent; /* of what libweir sets weir_persistent.drain to */
+	int clock_khz, memory_khz, bus_bits;
 	bool chained;            /* a continuation stands behind each launch that is not evicted */
 	struct weir_slice slice; /* of the last launch */
 	struct weir_persistent persistent;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 7
+#define WEIR_PREEMPT_ABI 8
 
 /* Sliced: a launch covers a part of the grid and has grid dimensions of its own. */
 struct weir_slice {
@@ -81,14 +81,14 @@ struct weir_persistent {
 	/* 1: the first launch with this serial, which need not read the words. 0: it may be a
 	 * continuation. */
 	uint32_t fresh;
-	/* Resumable: in a closed launch, a block runs to the end of its ticket if that is expected
-	 * within so many cycles of %clock, about as long as saving it takes. Otherwise its worker
+	/* Resumable: a block runs to the end of its ticket if that is expected within so many
+	 * nanoseconds of %globaltimer from the closing on (weir/drain.h). Otherwise its worker
 	 * saves it. 0: it is always saved. */
 	uint32_t drain;
 	/* Launches with the same number have the same kernel and geometry, so the times of their
 	 * tickets can be compared. */
 	uint32_t kind;
-	uint32_t reserved;
+	uint32_t pace; /* with `drain`: cycles of %clock in 65536 ns */
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };
@@ -116,8 +116,8 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
  * launch with saved blocks: a worker of a continuation reads its save only if this is its serial.
  * Every worker has then written whether it saved a block, so saves need no initialisation.
  *
- * - closed_at, saved, drained: only resumable kernels with safe points use them. drained: blocks
- * whose worker saw at a safe point that the launch was closed, and ran on to the end of its ticket.
+ * - saved, drained: only resumable kernels with safe points use them. drained: blocks whose worker
+ * saw at a safe point that the launch was closed, and ran on to the end of its ticket.
  */
 struct weir_words {
 	uint64_t next_poll; /* %globaltimer */
@@ -127,14 +127,13 @@ struct weir_words {
 	uint32_t ticket;
 	uint32_t restart;
 	uint32_t left;
-	uint32_t resume;    /* see above; or 0 */
-	uint32_t closed_at; /* %globaltimer_lo when a launch was last closed */
-	uint32_t reserved;
+	uint32_t resume; /* see above; or 0 */
+	uint32_t reserved[2];
 	uint32_t saved, drained; /* blocks, ever (modulo 2^32) */
 	uint32_t reserved2[4];
 };
 static_assert(sizeof(struct weir_words) == 64, "two sectors: align to 32");
-static_assert(offsetof(struct weir_words, closed_at) == 32, "layout");
+static_assert(offsetof(struct weir_words, saved) == 40, "layout");
 static_assert(offsetof(struct weir_words, ticket) == 16, "layout");
 
 /* What the last worker of a launch tells the host. */

@@ -42,47 +42,56 @@ void drain_begin(struct cursor *at, struct rewrite *rewrite, struct operand size
 		  hidden32(at, rewrite, HIDDEN(kind)), size, watch_of(rewrite));
 }
 
-/* @save: whether the rest of the ticket is longer than `drain`, as far as other tickets tell. Saves
- * are aligned to 256, so the address of any of the group's times is that of another with other low
- * bits. */
+/* @rest: cycles that the ticket may run on, by the time since the closing. */
+static void write_rest(struct cursor *at, struct rewrite *rewrite, struct operand drain,
+		       struct operand rest)
+{
+	edit_code(
+		at,
+		"{ .reg .b32 %since, %now; .reg .b64 %wide; ld.volatile.shared.u32 %since, [%0+32];"
+		"  mov.u32 %now, %globaltimer_lo; sub.u32 %since, %now, %since;"
+		"  min.u32 %since, %since, %1; sub.u32 %since, %1, %since;"
+		"  mul.wide.u32 %wide, %since, %2; shr.u64 %wide, %wide, 16;"
+		"  cvt.u32.u64 %3, %wide; }",
+		watch_of(rewrite), drain, hidden32(at, rewrite, HIDDEN(pace)), rest);
+}
+
+/* @save: whether the ticket, as far as other tickets tell, ends later than in @rest cycles, which
+ * it may run on otherwise. */
 static void write_estimate(struct cursor *at, struct rewrite *rewrite, struct operand here,
-			   struct operand drain, struct operand save)
+			   struct operand group, struct operand rest, struct operand save)
 {
 	edit_code(at,
 		  "{ .reg .pred %same, %longer, %late; .reg .b32 %run, %begun, %kind, %like, %took;"
-		  "  .reg .b64 %place, %lane64;"
-		  "  mov.u32 %took, %laneid; and.b32 %took, %took, %4; mul.wide.u32 %lane64, "
-		  "%took, 8;"
-		  "  ld.shared.u64 %place, [%0+24]; and.b64 %place, %place, -128;"
-		  "  or.b64 %place, %place, %lane64;"
+		  "  .reg .b64 %place; mov.u32 %took, %laneid;"
+		  "  and.b32 %took, %took, %5; mul.wide.u32 %place, %took, 8;"
+		  "  or.b64 %place, %place, %1;"
 		  "  ld.volatile.global.v2.u32 {%like, %took}, [%place+32];"
 		  "  ld.volatile.shared.v2.u32 {%begun, %kind}, [%0+16];"
 		  "  mov.u32 %run, %clock; sub.u32 %run, %run, %begun;"
 		  "  setp.eq.u32 %same, %like, %kind; setp.gt.and.u32 %longer, %took, %run, %same;"
-		  "  sub.u32 %took, %took, %run; setp.gt.and.u32 %late, %took, %1, %longer;"
-		  "  vote.sync.ballot.b32 %like, %longer, %2; popc.b32 %like, %like;"
-		  "  vote.sync.ballot.b32 %took, %late, %2; popc.b32 %took, %took;"
-		  "  shl.b32 %took, %took, 3; setp.gt.u32 %3, %took, %like;"
-		  "  setp.eq.or.u32 %3, %like, 0, %3; setp.eq.or.u32 %3, %begun, 0, %3; }",
-		  watch_of(rewrite), drain, here, save, op_int(SAFE_POINT_GROUP - 1));
+		  "  shr.u32 %like, %took, 3; add.u32 %took, %took, %like;"
+		  "  sub.u32 %took, %took, %run; setp.gt.and.u32 %late, %took, %2, %longer;"
+		  "  vote.sync.any.pred %longer, %longer, %3; not.pred %longer, %longer;"
+		  "  setp.eq.or.u32 %longer, %begun, 0, %longer; or.pred %4, %late, %longer;"
+		  "  mov.u32 %run, %clock; add.u32 %run, %run, %2; st.volatile.shared.u32 [%0+12], "
+		  "%run; }",
+		  watch_of(rewrite), group, rest, here, save, op_int(SAFE_POINT_GROUP - 1));
 }
-static_assert(8 * SAFE_POINT_GROUP == 128, "in the template");
 
-/* @save: also if the block is being saved already, or the closing was too long ago. A time of
- * closing that is not visible yet is an old one. */
-static void write_limit(struct cursor *at, struct rewrite *rewrite, struct operand here,
-			struct operand drain, struct operand save)
+/* To @decided if the ticket is to be finished, @save: or no longer, or if the block is saved. */
+static void write_decided(struct cursor *at, struct rewrite *rewrite, struct operand here,
+			  struct operand save, struct block *decided)
 {
 	edit_code(at,
-		  "{ .reg .b32 %state, %since, %now, %limit; add.u32 %limit, %2, %3;"
-		  "  ld.volatile.global.u32 %since, [%1+32]; mov.u32 %now, %globaltimer_lo;"
-		  "  sub.u32 %since, %now, %since; setp.gt.or.u32 %5, %since, %limit, %5;"
-		  "  ld.volatile.shared.u32 %state, [%0]; setp.eq.or.u32 %5, %state, %6, %5;"
-		  "  vote.sync.any.pred %5, %5, %4; }",
-		  watch_of(rewrite), hidden64(at, rewrite, HIDDEN(words)), drain,
-		  hidden32(at, rewrite, HIDDEN(period)), here, save, op_int(WATCH_SAVE));
+		  "{ .reg .pred %known; .reg .b32 %state, %looked, %id, %until, %now;"
+		  "  ld.volatile.shared.v4.u32 {%state, %looked, %id, %until}, [%0];"
+		  "  mov.u32 %now, %clock; sub.u32 %now, %now, %until; setp.ge.s32 %2, %now, 0;"
+		  "  setp.eq.or.u32 %2, %state, %4, %2; setp.ge.u32 %known, %state, %3;"
+		  "  vote.sync.any.pred %known, %known, %1; @%known bra %5; }",
+		  watch_of(rewrite), here, save, op_int(WATCH_DRAIN), op_int(WATCH_SAVE),
+		  op_block(decided));
 }
-static_assert(offsetof(struct weir_words, closed_at) == 32, "in the templates");
 
 /* Here, where nothing of the kernel lives any more, and not where the block is saved: ptxas gives
  * some kernels more registers otherwise. */
@@ -99,7 +108,7 @@ void drain_leave(struct cursor *at, struct rewrite *rewrite, struct operand word
 		  "  ld.shared.v2.u32 {%begun, %kind}, [%1+16]; setp.ne.u32 %ran, %begun, 0;"
 		  "  mov.u32 %run, %clock; sub.u32 %run, %run, %begun; or.b32 %run, %run, 1;"
 		  "  selp.b32 %run, %run, 0, %ran;"
-		  "  @%saved st.global.v2.u32 [%base+16], {%run, %kind}; }",
+		  "  @%saved st.global.v2.u32 [%base+8], {%run, %kind}; }",
 		  op_reg(rewrite->safe->exit_count), watch_of(rewrite),
 		  hidden64(at, rewrite, HIDDEN(save_stride)), hidden64(at, rewrite, HIDDEN(saves)));
 }
@@ -123,22 +132,32 @@ void drain_report(struct cursor *at, struct operand words, struct operand report
 }
 static_assert(offsetof(struct weir_words, saved) == 40, "in the templates");
 
+/* Saves are aligned to 256, so the address of any of the group's times is that of the group's save
+ * with other low bits. */
 void drain_choose(struct cursor *at, struct rewrite *rewrite, struct operand here,
 		  struct block *leave)
 {
-	struct operand save = op_reg(edit_named_register(rewrite->function, TYPE_pred, "saves"));
+	struct function *f = rewrite->function;
+	struct operand save = op_reg(edit_named_register(f, TYPE_pred, "saves"));
+	struct operand group = op_reg(edit_register(f, TYPE_b64));
+	struct operand rest = op_reg(edit_register(f, TYPE_b32));
 	struct operand drain = hidden32(at, rewrite, HIDDEN(drain));
+	struct block *decided = edit_new_block(f);
 
 	edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, 0; @%p bra %1; }", drain,
 		  op_block(leave));
-	write_estimate(at, rewrite, here, drain, save);
-	write_limit(at, rewrite, here, drain, save);
-	edit_code(
-		at,
-		"{ .reg .b32 %state; selp.b32 %state, %2, %3, %0; red.shared.max.u32 [%1], %state;"
-		"  @%0 bra %4; }",
-		save, watch_of(rewrite), op_int(WATCH_SAVE), op_int(WATCH_DRAIN), op_block(leave));
+	write_decided(at, rewrite, here, save, decided);
+	edit_code(at, "ld.shared.u64 %0, [%1+24]; and.b64 %0, %0, -128;", group, watch_of(rewrite));
+	write_rest(at, rewrite, drain, rest);
+	write_estimate(at, rewrite, here, group, rest, save);
+	cursor_place(at, decided);
+	edit_code(at,
+		  "{ .reg .b32 %state; vote.sync.any.pred %0, %0, %5; selp.b32 %state, %2, %3, %0;"
+		  "  red.shared.max.u32 [%1], %state; @%0 bra %4; }",
+		  save, watch_of(rewrite), op_int(WATCH_SAVE), op_int(WATCH_DRAIN), op_block(leave),
+		  here);
 }
+static_assert(8 * SAFE_POINT_GROUP == 128, "in the template");
 
 void drain_restore_time(struct cursor *at, struct rewrite *rewrite, struct operand base,
 			struct operand first)
@@ -146,7 +165,7 @@ void drain_restore_time(struct cursor *at, struct rewrite *rewrite, struct opera
 	edit_code(
 		at,
 		"{ .reg .pred %ran; .reg .b32 %run, %begun, %kind;"
-		"  ld.global.v2.u32 {%run, %kind}, [%1+16]; setp.ne.u32 %ran, %run, 0;"
+		"  ld.global.v2.u32 {%run, %kind}, [%1+8]; setp.ne.u32 %ran, %run, 0;"
 		"  mov.u32 %begun, %clock; sub.u32 %begun, %begun, %run; or.b32 %begun, %begun, 1;"
 		"  selp.b32 %begun, %begun, 0, %ran;"
 		"  @%2 st.shared.v2.u32 [%0+16], {%begun, %kind}; }",

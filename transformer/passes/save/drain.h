@@ -1,21 +1,24 @@
 /* Drain or save: whether a worker finishes its ticket or saves its block when the launch is closed.
  *
- * A worker that finds the launch closed at a safe point estimates the rest of its ticket. If that
- * is shorter than what saving costs (weir_persistent.drain), it runs on. It asks again at later
- * safe points, so a wrong estimate delays leaving by no more than `drain` and one period.
+ * A worker that finds the launch closed at a safe point estimates when its ticket ends. If that is
+ * no later than `drain` behind the closing (weir_persistent.drain), it runs on. About then the last
+ * of the workers that save has left, so finishing does not delay the end of the launch. The block
+ * decides once: its first warp that finds the launch closed writes the decision to shared memory.
+ * The others read it there, and save the block when the time is up.
  *
  * - The estimate: each worker notes how long its last ticket took. Workers of a group have these
  *   times side by side in the group's first save. The lanes that decide read one time each. Only
- *   tickets that took longer than this one has run tell anything. If at most one in eight of them
- *   had more than `drain` left at this point, the ticket is expected to end in time. So kernels
- *   with blocks of several lengths are judged by blocks that lasted as long. Noting a time is one
- *   store per ticket, without an atomic operation.
+ *   tickets that took longer than this one has run tell anything. All of these, an eighth added,
+ *   must end in time: one block of hundreds that ends late delays the launch. So kernels with
+ *   blocks of several lengths are judged by blocks that lasted as long. Noting a time is one store
+ *   per ticket, without an atomic operation.
  * - The clocks: times of tickets are differences of %clock. It is exact to the cycle and cheap, and
  *   a block stays on its SM. A ticket of more than 2^32 cycles (two seconds) is misjudged once in
  *   that time. The time since the closing is a difference of %globaltimer, because another SM
- *   closed the launch. Its resolution, 32 ns to 1 us, is fine beside a period of 8 us.
- * - The limit: the slowest workers find the launch closed about one period after the closing. Until
- *   then, and for another `drain`, a worker may run on without delaying the end of the launch. */
+ *   closed the launch. `pace` converts it.
+ * - The time of closing stands beside each group's flag, and then in the block's shared memory. One
+ *   word for the whole GPU would be read by every warp at about the same moment, and delay the
+ *   tickets beside it. */
 #pragma once
 
 #include "passes/pass.h"
