@@ -120,7 +120,7 @@ fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/daemon/session-state.c runtime-lib/base/protocol.c
 fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics/metrics.c common/metric.c common/text.c) \
-                        $(addprefix agent/scheduler/,tenants.c spatial-view.c) \
+                        $(addprefix agent/scheduler/,tenants.c sms.c) \
                         $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform

@@ -11,7 +11,7 @@
 #include "profile/profile-command.h"
 #include "policy/yield.h"
 #include "scheduler/preemption.h"
-#include "scheduler/spatial.h"
+#include "scheduler/sms.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -131,15 +131,15 @@ static void describe_compute(cJSON *object, const struct client *client)
 static void describe_yield(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
-	uint64_t needed = spatial_needed(client), left = spatial_left(client);
+	uint64_t needed = sms_needed(client), left = sms_left(client);
 	char text[YIELD_TEXT_MAX];
 
 	if (tenant->yield_refused)
 		add_text(object, "yieldRefused", tenant->wanted_yield);
 	add_text(object, "yield", yield_format(tenant->yield, text));
-	if (needed != SPATIAL_UNKNOWN)
+	if (needed != SMS_UNKNOWN)
 		add_number(object, "smsNeeded", needed);
-	if (left != SPATIAL_UNKNOWN)
+	if (left != SMS_UNKNOWN)
 		add_number(object, "smsLeft", left);
 	cJSON_AddBoolToObject(object, "leavesPart",
 			      atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL);

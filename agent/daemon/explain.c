@@ -7,7 +7,7 @@
 #include "kubernetes/pods.h"
 #include "policy/yield.h"
 #include "scheduler/preemption.h"
-#include "scheduler/spatial.h"
+#include "scheduler/sms.h"
 
 #include "weir/base.h"
 
@@ -93,10 +93,10 @@ static void explain_client(FILE *out, const struct client *client)
 		fputs("    has no hardware preemption: gates uphold its compute limit, between "
 		      "kernels\n",
 		      out);
-	if (spatial_needed(client) != SPATIAL_UNKNOWN)
+	if (sms_needed(client) != SMS_UNKNOWN)
 		fprintf(out, "    its work needs %llu SMs; higher levels leave it %llu\n",
-			(unsigned long long)spatial_needed(client),
-			(unsigned long long)spatial_left(client));
+			(unsigned long long)sms_needed(client),
+			(unsigned long long)sms_left(client));
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
 	else if (atomic_load(&control->hold) && !client->over_limit)

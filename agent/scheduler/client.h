@@ -91,3 +91,16 @@ static inline bool client_is_concurrent(const struct client *client)
 {
 	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
 }
+
+/* On its control page. @flag: of enum weir_control_flags. */
+static inline void client_set_flag(const struct client *client, uint32_t flag, bool set)
+{
+	struct weir_control_page *control = client->pages.control;
+	uint32_t flags = atomic_load(&control->flags);
+	uint32_t wanted = set ? flags | flag : flags & ~flag;
+
+	if (wanted == flags)
+		return;
+	atomic_store(&control->flags, wanted);
+	atomic_fetch_add(&control->epoch, 1);
+}

@@ -6,18 +6,6 @@
 
 #include "weir/base.h"
 
-void contention_set_flag(struct client *client, uint32_t flag, bool set)
-{
-	struct weir_control_page *control = client->pages.control;
-	uint32_t flags = atomic_load(&control->flags);
-	uint32_t wanted = set ? flags | flag : flags & ~flag;
-
-	if (wanted == flags)
-		return;
-	atomic_store(&control->flags, wanted);
-	atomic_fetch_add(&control->epoch, 1);
-}
-
 /* A tight objective preempts other tenants' kernels, never the client's own. */
 void contention_find_urgent(struct gpu *gpu)
 {
@@ -102,12 +90,12 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		const struct run_queue *queue = &gpu->queues.levels[client->level];
 		bool contended = expects_hold(client, queue, now);
-		contention_set_flag(client, WEIR_CONTROL_TELL,
-				    contention_polls_fast(gpu, client->level) ||
-					    compute_limit_listens(client));
-		contention_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
-		contention_set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
-		contention_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
+		client_set_flag(client, WEIR_CONTROL_TELL,
+				contention_polls_fast(gpu, client->level) ||
+					compute_limit_listens(client));
+		client_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
+		client_set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
+		client_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
 	}
 }
 

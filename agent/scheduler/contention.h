@@ -8,8 +8,6 @@
 
 #define CONTENTION_FAST_POLL_MAX 32u /* clients of a level that are polled fast, at most */
 
-/* @flag: of enum weir_control_flags. */
-void contention_set_flag(struct client *client, uint32_t flag, bool set);
 /* Call when clients of @gpu, their levels or their objectives change, or its policy. */
 void contention_find_urgent(struct gpu *gpu);
 /* Whether work of clients of @level must be seen at once. */

@@ -78,6 +78,31 @@ void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
 	}
 }
 
+void gpu_tell_spatial(struct gpu *gpu)
+{
+	bool ever = !gpu->reserved && !gpu_has_servers(gpu);
+	struct spatial_look look = {0};
+
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		spatial_add(&look, client->level,
+			    client->says_whole && client_is_concurrent(client), client->yield != 0);
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		client_set_flag(client, WEIR_CONTROL_SPATIAL,
+				ever && client_is_concurrent(client) &&
+					spatial_allows(&look, client->level));
+}
+
+/* A client of an older libweir sets its bit in `word` alone, but kernels that wait for `whole` may
+ * have been launched before it came. */
+static void set_for_older(const struct gpu *gpu)
+{
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		bool older = !client->says_whole && client->bit < WEIR_BITS_OWN;
+		for (unsigned level = 0; older && level < client->level; level++)
+			demand_page_whole(page_of(gpu, level), bit_of(client));
+	}
+}
+
 /* Regular looks are needed. */
 static bool needs_watch(const struct gpu *gpu, uint64_t now)
 {
@@ -128,7 +153,7 @@ static void recount(struct gpu *gpu)
 		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
-	spatial_tell(gpu);
+	gpu_tell_spatial(gpu);
 	gpu_tell_blocking(gpu, loop_now());
 	watch(gpu, loop_now());
 }
@@ -276,6 +301,7 @@ void gpu_sweep(struct gpu *gpu, uint64_t now)
 			demand_page_repair(page_of(gpu, level), &gpu->sms_looks[level],
 					   said_sms(gpu, level));
 	}
+	set_for_older(gpu);
 	region_clear_retired(&gpu->region);
 	clear_unclaimed(gpu, now);
 	gpu_tell(gpu);
@@ -287,7 +313,7 @@ static void watch_due(struct loop_timer *timer)
 	uint64_t now = loop_now();
 
 	gpu_sweep(gpu, now);
-	spatial_look(gpu);
+	gpu_tell_spatial(gpu);
 	gpu_tell_blocking(gpu, now);
 	if (!gpu->clients && !gpu->reserved)
 		region_drop_retired(&gpu->region, gpu->root, gpu->id);

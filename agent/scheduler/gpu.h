@@ -146,3 +146,5 @@ static inline bool gpu_has_servers(const struct gpu *gpu)
 void gpu_sweep(struct gpu *gpu, uint64_t now);
 void gpu_share(struct gpu *gpu);
 void gpu_tell_blocking(struct gpu *gpu, uint64_t now);
+/* Call when clients, levels or yields have changed. */
+void gpu_tell_spatial(struct gpu *gpu);

@@ -6,7 +6,6 @@
 #include "scheduler/contention.h"
 #include "scheduler/preemption.h"
 #include "scheduler/slice-shares.h"
-#include "scheduler/spatial.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -124,19 +123,18 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		if (differs(&client->entry, &news))
 			run_queues_change(&gpu->queues, &client->entry, &news, now);
 		/* Gates look at the hold word only where this is set. */
-		contention_set_flag(
+		client_set_flag(
 			client, WEIR_CONTROL_HOLDABLE,
 			may_contend_on_level(client) || is_held_by_hand(client) ||
 				(client->tenant->compute_limit && !preemption_works(client)));
-		contention_set_flag(client, WEIR_CONTROL_SLICED,
-				    gpu_slices(gpu, client->level) ||
-					    client->tenant->compute_limit);
+		client_set_flag(client, WEIR_CONTROL_SLICED,
+				gpu_slices(gpu, client->level) || client->tenant->compute_limit);
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 		client->yield = client->tenant->yield;
 		atomic_store(&control->yield, client->yield);
 	}
-	spatial_tell(gpu);
+	gpu_tell_spatial(gpu);
 	preemption_set_slices(gpu);
 }
 

@@ -7,19 +7,22 @@
  *   come back after the agent's restart. It takes the flag away before a client that does not set
  *   `whole` has its WELCOME;
  * - sets `whole` for clients of an older libweir, for kernels that were launched before that;
- * - corrects `sms` where clients have died (gpu_sweep()). */
+ * - corrects `sms` where clients have died.
+ *
+ * gpu.c does so. Here is who may rely on `whole`. Pure. */
 #pragma once
 
-#include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-#define SPATIAL_UNKNOWN UINT64_MAX
+#include "weir/protocol.h"
 
-/* Call whenever clients, levels or yields have changed. */
-void spatial_tell(struct gpu *gpu);
-/* Call regularly while clients of several levels are there. */
-void spatial_look(struct gpu *gpu);
-/* For people. SMs that the client's work needs from lower-level clients now, and that higher-level
- * ones leave to it. SPATIAL_UNKNOWN: it is time-sliced, or its libweir does not tell. */
-uint64_t spatial_needed(const struct client *client);
-uint64_t spatial_left(const struct client *client);
+/* Bits by level. Zero: no clients. */
+struct spatial_look {
+	uint8_t silent; /* a client does not set `whole`, or is time-sliced */
+	uint8_t yields; /* a client yields less than the whole GPU */
+};
+
+void spatial_add(struct spatial_look *look, uint8_t level, bool says_whole, bool yields);
+/* Clients of @level may rely on `whole`, if they run at the same time as others. */
+bool spatial_allows(const struct spatial_look *look, uint8_t level);

@@ -7,7 +7,7 @@
 #include <utlist.h>
 
 #include "common/hash.h"
-#include "scheduler/spatial.h"
+#include "scheduler/sms.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -97,10 +97,9 @@ static void tenant_free(struct tenant *tenant)
 static void add_sms(struct usage *usage, uint64_t needed, uint64_t left)
 {
 	usage->sms_left = smaller(usage->sms_left, left);
-	if (needed == SPATIAL_UNKNOWN)
+	if (needed == SMS_UNKNOWN)
 		return;
-	usage->sms_needed =
-		usage->sms_needed == SPATIAL_UNKNOWN ? needed : usage->sms_needed + needed;
+	usage->sms_needed = usage->sms_needed == SMS_UNKNOWN ? needed : usage->sms_needed + needed;
 }
 
 void usage_add(struct usage *sum, const struct usage *more)
@@ -221,7 +220,7 @@ void tenant_read(struct tenant *tenant)
 	for (usage = tenant->usages; usage; usage = usage->next) {
 		usage->active = false;
 		usage->tuning = 0;
-		usage->sms_needed = usage->sms_left = SPATIAL_UNKNOWN;
+		usage->sms_needed = usage->sms_left = SMS_UNKNOWN;
 		usage->quotas.clients = usage->quotas.bits = 0;
 	}
 	for (client = tenant->clients; client; client = client->tenant_next) {
@@ -231,7 +230,7 @@ void tenant_read(struct tenant *tenant)
 			continue;
 		usage->active |= client->account.outstanding > 0;
 		usage->tuning += client->account.tuning;
-		add_sms(usage, spatial_needed(client), spatial_left(client));
+		add_sms(usage, sms_needed(client), sms_left(client));
 		usage->quotas.clients++;
 		usage->quotas.bits += client->bit != WEIR_BIT_SHARED;
 	}

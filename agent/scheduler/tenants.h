@@ -46,7 +46,7 @@ struct usage {
 	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;
 	uint64_t tuning;
-	uint64_t sms_needed, sms_left; /* as of tenant_read(); see spatial.h */
+	uint64_t sms_needed, sms_left; /* as of tenant_read(); see sms.h */
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
 	struct memory_waits memory_waits;

@@ -6,6 +6,14 @@ void demand_page_set(struct weir_demand_page *page, uint64_t bits)
 	atomic_fetch_or(&page->word, bits);
 }
 
+void demand_page_whole(struct weir_demand_page *page, uint64_t bit)
+{
+	if (atomic_load(&page->word) & bit)
+		atomic_fetch_or(&page->whole, bit);
+	else
+		atomic_fetch_and(&page->whole, ~bit);
+}
+
 void demand_page_keep(struct weir_demand_page *page, uint64_t bits)
 {
 	atomic_fetch_and(&page->word, bits);

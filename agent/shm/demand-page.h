@@ -6,6 +6,8 @@
 
 /* Work outstanding that needs the whole GPU, as far as the agent knows. */
 void demand_page_set(struct weir_demand_page *page, uint64_t bits);
+/* All demand of this client is for the whole GPU: its bit is in `whole` if it is in `word`. */
+void demand_page_whole(struct weir_demand_page *page, uint64_t bit);
 /* Clears all other bits. */
 void demand_page_keep(struct weir_demand_page *page, uint64_t bits);
 /* Opens the gates that wait for it. */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "scheduler/client.h"
-#include "scheduler/spatial.h"
+#include "scheduler/sms.h"
 
 #include "weir/base.h"
 
@@ -35,8 +35,10 @@ static int open_all(void **state)
 	memset(statuses, 0, sizeof(statuses));
 	memset(clients, 0, sizeof(clients));
 	gpu_format_id(gpu.uuid, gpu.id);
-	for (size_t i = 0; i < countof(clients); i++)
+	for (size_t i = 0; i < countof(clients); i++) {
 		clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
+		clients[i].says_whole = true;
+	}
 	if (loop_init(&loop) < 0 || region_root_init(&root, folder) < 0)
 		return -1;
 	return gpu_open(&gpu, &loop, &root);
@@ -200,10 +202,9 @@ static void test_paused_client_keeps_its_part(void **state)
 	assert_true(word(0) == (a | b) && page(0)->whole == b);
 }
 
-/* Of a client under MPS, with a libweir that says what it needs. */
+/* Of a client under MPS. */
 static void add_concurrent(int i, uint8_t level, uint32_t yield)
 {
-	clients[i].says_whole = true;
 	clients[i].yield = yield;
 	statuses[i].level = level;
 	statuses[i].flags = WEIR_STATUS_CONCURRENT;
@@ -229,7 +230,8 @@ static void test_who_may_rely_on_whole(void **state)
 	assert_false(is_spatial(2)); /* nobody is above it */
 
 	/* Before a client of an older libweir can show demand. */
-	add(3, 3, WEIR_BIT_NONE);
+	clients[3].says_whole = false;
+	add_concurrent(3, 3, 0);
 	assert_false(is_spatial(0) || is_spatial(1) || is_spatial(2));
 	gpu_remove(&gpu, &clients[3], false);
 	assert_true(is_spatial(0) && is_spatial(1));
@@ -269,12 +271,13 @@ static void test_older_clients_need_all(void **state)
 	(void)state;
 	add_concurrent(0, 0, 0);
 	add_concurrent(1, 2, 1);
+	clients[2].says_whole = false;
 	uint64_t older = 1ull << add(2, 2, WEIR_BIT_NONE), newer = 1ull << clients[1].bit;
 	set_words(older | newer);
-	spatial_look(&gpu);
+	gpu_sweep(&gpu, loop_now());
 	assert_true(page(0)->whole == older && page(1)->whole == older && page(2)->whole == 0);
 	set_words(newer);
-	spatial_look(&gpu);
+	gpu_sweep(&gpu, loop_now());
 	assert_true(page(0)->whole == 0 && page(1)->whole == 0);
 }
 
@@ -283,30 +286,30 @@ static void test_sms_for_people(void **state)
 	(void)state;
 	add_concurrent(0, 0, 0);
 	add_concurrent(1, 2, 1);
-	assert_int_equal(spatial_needed(&clients[1]), 0);
-	assert_int_equal(spatial_left(&clients[0]), 132);
+	assert_int_equal(sms_needed(&clients[1]), 0);
+	assert_int_equal(sms_left(&clients[0]), 132);
 	statuses[1].outstanding = 1;
 	statuses[1].demand_sms = 12;
 	page(0)->word = page(1)->word = 1ull << clients[1].bit;
 	page(0)->sms = 12;
-	assert_int_equal(spatial_needed(&clients[1]), 12);
-	assert_int_equal(spatial_left(&clients[1]), 132);
-	assert_int_equal(spatial_left(&clients[0]), 120);
+	assert_int_equal(sms_needed(&clients[1]), 12);
+	assert_int_equal(sms_left(&clients[1]), 132);
+	assert_int_equal(sms_left(&clients[0]), 120);
 	page(0)->sms = 1000; /* hostile */
-	assert_int_equal(spatial_left(&clients[0]), 0);
+	assert_int_equal(sms_left(&clients[0]), 0);
 	statuses[1].demand_sms = 1000;
-	assert_int_equal(spatial_needed(&clients[1]), 132);
+	assert_int_equal(sms_needed(&clients[1]), 132);
 	page(0)->sms = statuses[1].demand_sms = 0;
 	page(0)->whole = 1ull << clients[1].bit;
-	assert_int_equal(spatial_needed(&clients[1]), 132);
-	assert_int_equal(spatial_left(&clients[0]), 0);
+	assert_int_equal(sms_needed(&clients[1]), 132);
+	assert_int_equal(sms_left(&clients[0]), 0);
 	page(0)->whole = 0;
 	controls[0].flags &= ~(unsigned)WEIR_CONTROL_SPATIAL;
-	assert_int_equal(spatial_left(&clients[0]), 0); /* it waits for any demand */
+	assert_int_equal(sms_left(&clients[0]), 0); /* it waits for any demand */
 	statuses[0].flags = 0;
-	assert_true(spatial_left(&clients[0]) == SPATIAL_UNKNOWN);
+	assert_true(sms_left(&clients[0]) == SMS_UNKNOWN);
 	statuses[1].gpu_sms = 0; /* an older library */
-	assert_true(spatial_needed(&clients[1]) == SPATIAL_UNKNOWN);
+	assert_true(sms_needed(&clients[1]) == SMS_UNKNOWN);
 }
 
 /* Who has not come back yet cannot say what it has added. */

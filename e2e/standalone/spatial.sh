@@ -15,7 +15,7 @@ export CUDA_MPS_PIPE_DIRECTORY=$work/mps
 
 # A client that has work until its stop file is there.
 begin() { # UID BLOCKS
-    rm -rf "$work/$1" && mkdir -m 777 "$work/$1"
+    rm -rf "${work:?}/$1" && mkdir -m 777 "$work/$1"
     governed "$1" filler --size "$2" --depth 2 --stop-file "$work/$1/stop" --ready-file "$work/$1/ready" \
         >>"$work/filler-$1.log" 2>&1 &
     clients[$!]="filler of $1"

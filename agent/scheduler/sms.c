@@ -1,6 +1,8 @@
-#include "scheduler/spatial.h"
+#include "scheduler/sms.h"
 
 #include "policy/yield.h"
+#include "scheduler/client.h"
+#include "scheduler/gpu.h"
 
 #include "weir/base.h"
 
@@ -8,27 +10,26 @@ static uint64_t gpu_sms(const struct client *client)
 {
 	uint32_t sms = atomic_load(&client->pages.status->gpu_sms);
 
-	return sms && client_is_concurrent(client) && !gpu_has_servers(client->gpu)
-		       ? sms
-		       : SPATIAL_UNKNOWN;
+	return sms && client_is_concurrent(client) && !gpu_has_servers(client->gpu) ? sms
+										    : SMS_UNKNOWN;
 }
 
-uint64_t spatial_needed(const struct client *client)
+uint64_t sms_needed(const struct client *client)
 {
 	uint64_t all = gpu_sms(client), sms = atomic_load(&client->pages.status->demand_sms);
 
-	if (all == SPATIAL_UNKNOWN)
+	if (all == SMS_UNKNOWN)
 		return all;
 	if (!atomic_load(&client->pages.status->outstanding))
 		return 0;
 	return sms && client->yield != YIELD_WHOLE ? smaller(sms, all) : all;
 }
 
-uint64_t spatial_left(const struct client *client)
+uint64_t sms_left(const struct client *client)
 {
 	uint64_t all = gpu_sms(client);
 
-	if (all == SPATIAL_UNKNOWN || client->level >= WEIR_DEMAND_LEVELS || !client->gpu->open)
+	if (all == SMS_UNKNOWN || client->level >= WEIR_DEMAND_LEVELS || !client->gpu->open)
 		return all;
 	const struct weir_demand_page *page = client->gpu->region.pages[client->level].demand;
 	bool spatial = atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL;
