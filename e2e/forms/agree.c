@@ -35,3 +35,9 @@ void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules
 	detached.detached = true;
 	must_agree_so(&detached, seed, schedules, seen);
 }
+
+void all_must_agree(const struct problem *problems, size_t n, unsigned schedules, struct seen *seen)
+{
+	for (size_t k = 0; k < n; k++)
+		must_agree(&problems[k], k, schedules, seen);
+}

@@ -13,6 +13,14 @@ struct seen {
  * schedules: with the forms beside the original, and in a module of their own. */
 void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules,
 		struct seen *seen);
+/* The same for each of @n, with its number as seed. */
+void all_must_agree(const struct problem *problems, size_t n, unsigned schedules,
+		    struct seen *seen);
+
+/* Members of a problem: kernel k in one row of blocks, with a word for each thread. */
+#define WORD_EACH(blocks, threads)                                       \
+	.kernel = "k", .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, \
+	.out_words = (blocks) * (threads)
 
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
 #define ONE_PARAMETER                                                                          \

@@ -20,10 +20,7 @@
 
 static const struct problem asynchronous[] = {
 	/* Initialised by one warp, in the next block by another one. */
-	{.kernel = "k",
-	 .grid = {40, 1, 1},
-	 .block = {64, 1, 1},
-	 .out_words = 40 * 64,
+	{WORD_EACH(40, 64),
 	 .ptx = HOPPER ONE_PARAMETER OWN_WORD CHOSEN
 	 ".shared .align 8 .b64 s[2]; .shared .align 4 .b32 x;\n"
 	 "@%p0 mbarrier.init.shared.b64 [s+8], 64; bar.sync 0; @%p0 st.shared.u32 [x], %r3;\n"
@@ -31,10 +28,7 @@ static const struct problem asynchronous[] = {
 		 "s+8", "0") "ld.shared.u32 %r6, [x]; mad.lo.u32 %r6, %r6, 7, %r2; st.global.u32 "
 			     "[%d0], %r6; ret; }\n"},
 	/* By generic address, from a register; invalidated, used as data, and initialised again. */
-	{.kernel = "k",
-	 .grid = {25, 1, 1},
-	 .block = {32, 1, 1},
-	 .out_words = 25 * 32,
+	{WORD_EACH(25, 32),
 	 .ptx = HOPPER ONE_PARAMETER OWN_WORD
 	 ".shared .align 8 .b8 s[16]; mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 3;\n"
 	 "mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; @!%p0 bra A; mbarrier.init.b64 [%d2+8], 32;\n"
@@ -45,10 +39,7 @@ static const struct problem asynchronous[] = {
 	 "mbarrier.init.shared::cta.b64 [%r5+-8], 1; st.global.u32 [%d0], %r4; ret;\n"
 	 "B: st.global.u32 [%d0], %r2; ret; }\n"},
 	/* A bulk copy in, and one out that is under way when the block ends. */
-	{.kernel = "k",
-	 .grid = {30, 1, 1},
-	 .block = {64, 1, 1},
-	 .out_words = 30 * 64,
+	{WORD_EACH(30, 64),
 	 .ptx = HOPPER ONE_PARAMETER
 	 ".shared .align 128 .b8 s[256]; .shared .align 8 .b64 full; mov.u32 %r0, %tid.x;\n"
 	 "setp.ne.u32 %p0, %r0, 0; mov.u32 %r1, %ctaid.x; mul.wide.u32 %d1, %r1, 256;\n"
@@ -66,10 +57,7 @@ static const struct problem asynchronous[] = {
 		      "cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r3], 256;\n"
 		      "cp.async.bulk.commit_group; ret; }\n"},
 	/* Warps of different fates; registers that move between them. */
-	{.kernel = "k",
-	 .grid = {20, 1, 1},
-	 .block = {256, 1, 1},
-	 .out_words = 20 * 256,
+	{WORD_EACH(20, 256),
 	 .ptx = HOPPER
 	 ".visible .entry k(.param .u64 out) .maxntid 256 .minnctapersm 1\n"
 	 "{ .reg .b64 %d<4>; .reg .b32 %r<16>; .reg .pred %p<4>;\n"
@@ -83,10 +71,7 @@ static const struct problem asynchronous[] = {
 		 "go",
 		 "0") "mov.b32 %r8, 1; mov.u32 %r9, 128; bar.sync %r8, %r9; st.global.u32 [%d0], "
 		      "%r2; ret; }\n"},
-};
-
-/* Each block is a cluster of its own. */
-static const struct problem clusters[] = {
+	/* Each block is a cluster of its own. */
 	{.kernel = "k",
 	 .grid = {5, 4, 3},
 	 .block = {32, 1, 1},
@@ -113,10 +98,7 @@ static void asynchronous_kernels(void **state)
 	struct seen seen = {0};
 
 	(void)state;
-	for (size_t k = 0; k < sizeof(asynchronous) / sizeof(asynchronous[0]); k++)
-		must_agree(&asynchronous[k], k, 30, &seen);
-	for (size_t k = 0; k < sizeof(clusters) / sizeof(clusters[0]); k++)
-		must_agree(&clusters[k], k, 30, &seen);
+	all_must_agree(asynchronous, sizeof(asynchronous) / sizeof(asynchronous[0]), 30, &seen);
 	assert_true(seen.evictions > 0);
 }
 

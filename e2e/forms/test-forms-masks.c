@@ -23,9 +23,7 @@
 #define LOOP(times) "rem.u32 %r4, %r0, " #times "; mov.u32 %r5, 0; mov.u32 %r6, 0; AGAIN:\n"
 #define STORE       "st.global.u32 [%d0], %r5; ret; }\n"
 
-#define KERNEL(text)                                                                \
-	.kernel = "k", .grid = {9, 1, 1}, .block = {80, 1, 1}, .out_words = 9 * 80, \
-	.ptx = HEAD ONE_PARAMETER OWN_WORD text
+#define KERNEL(text) WORD_EACH(9, 80), .ptx = HEAD ONE_PARAMETER OWN_WORD text
 
 static const struct problem problems[] = {
 	/* Lanes that were active before the loop leave it and exit. */
@@ -96,8 +94,7 @@ static void lanes_may_exit(void **state)
 	struct seen seen = {0};
 
 	(void)state;
-	for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++)
-		must_agree(&problems[k], k, SCHEDULES, &seen);
+	all_must_agree(problems, sizeof(problems) / sizeof(problems[0]), SCHEDULES, &seen);
 	assert_true(seen.evictions > 0 && seen.saves > 0);
 	assert_true(seen.resumable > 0);
 }

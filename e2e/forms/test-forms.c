@@ -124,10 +124,7 @@ static const struct problem written[] = {
 	 "bar.red.popc.u32 %r2, 1, %p1; bar.sync 2; red.global.add.u32 [%d0], 1;\n"
 	 "red.global.add.u32 [%d0+4], %r2; }\n"},
 	/* Shared memory that the next block must not write yet. */
-	{.kernel = "k",
-	 .grid = {30, 1, 1},
-	 .block = {128, 1, 1},
-	 .out_words = 30 * 128,
+	{WORD_EACH(30, 128),
 	 .ptx = HEAD ONE_PARAMETER
 	 ".shared .align 4 .b8 s[512];\n mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
 	 "mad.lo.u32 %r2, %r1, 128, %r0; mul.wide.u32 %d1, %r2, 4; add.u64 %d0, %d0, %d1;\n"
@@ -162,11 +159,7 @@ static const struct problem written[] = {
 	 "mov.u64 %d7, results+16; @!%p0 red.global.max.u32 [%d7+-4], %r0; }\n"},
 	/* Stores that are wider than the alignment of their variables, which have the right address
 	 * natively. */
-	{.kernel = "k",
-	 .grid = {9, 1, 1},
-	 .block = {8, 1, 1},
-	 .dynamic_shared = 64,
-	 .out_words = 9 * 8,
+	{WORD_EACH(9, 8), .dynamic_shared = 64,
 	 .ptx = HEAD ".shared .align 4 .b8 first[64];\n.shared .align 1 .b8 second[64];\n"
 		     ".extern .shared .align 4 .b8 last[];\n" ONE_PARAMETER OWN_WORD
 		     ".shared .align 2 .b8 own[32];\n setp.gt.u32 %p0, %r0, 3; @%p0 bra END;\n"
@@ -179,41 +172,28 @@ static const struct problem written[] = {
 		     "add.u32 %r7, %r7, %r8; sub.u32 %r0, %r0, 1; setp.gt.s32 %p0, %r0, 0;\n"
 		     "@%p0 bra AGAIN; st.global.u32 [%d0], %r7; }\n"},
 	/* Stores behind the end of a variable. */
-	{.kernel = "k",
-	 .grid = {30, 1, 1},
-	 .block = {32, 1, 1},
-	 .dynamic_shared = 1024,
-	 .out_words = 30 * 32,
+	{WORD_EACH(30, 32), .dynamic_shared = 1024,
 	 .ptx = HEAD
 	 ".extern .shared .align 4 .b8 last[];\n" ONE_PARAMETER OWN_WORD
 	 ".shared .align 4 .b8 own[24];\n mov.u32 %r4, own; mad.lo.u32 %r4, %r0, 8, %r4;\n"
 	 "mov.u32 %r5, 0xfedcba98; st.shared.v2.u32 [%r4], {%r2, %r5}; bar.sync 0;\n"
 	 "st.shared.v2.u32 [last], {%r5, %r5}; ld.shared.u32 %r6, [own+16];\n"
 	 "st.global.u32 [%d0], %r6; ret; }\n"},
-	{.kernel = "k",
-	 .grid = {5, 1, 1},
-	 .block = {64, 1, 1},
-	 .out_words = 5 * 64,
+	{WORD_EACH(5, 64),
 	 .ptx = HEAD ONE_PARAMETER OWN_WORD
 	 ".shared .b32 s[64]; mov.u32 %r4, s; mad.lo.u32 %r5, %r0, 4, %r4; xor.b32 %r6, %r0, 33;\n"
 	 "mad.lo.u32 %r6, %r6, 4, %r4; mov.u32 %r7, 0; AGAIN:\n" GIVE_48
 	 "add.u32 %r7, %r7, 1; setp.lt.u32 %p0, %r7, 3; @%p0 bra AGAIN; st.global.u32 [%d0], %r2; "
 	 "}\n"},
 	/* Programmatic dependence. */
-	{.kernel = "k",
-	 .grid = {9, 1, 1},
-	 .block = {64, 1, 1},
-	 .out_words = 9 * 64,
+	{WORD_EACH(9, 64),
 	 .ptx = ".version 8.0\n.target sm_90\n.address_size 64\n" ONE_PARAMETER OWN_WORD
 		"griddepcontrol.wait; setp.gt.u32 %p0, %r0, 50; @%p0 "
 		"griddepcontrol.launch_dependents;\n"
 		"AGAIN: sub.u32 %r0, %r0, 1; setp.gt.s32 %p0, %r0, 0; @%p0 bra AGAIN;\n"
 		"griddepcontrol.launch_dependents; st.global.u32 [%d0], %r2; }\n"},
 	/* Threads exit in the middle of a warp, and the others name them. */
-	{.kernel = "k",
-	 .grid = {9, 1, 1},
-	 .block = {64, 1, 1},
-	 .out_words = 9 * 64,
+	{WORD_EACH(9, 64),
 	 .ptx = HEAD ONE_PARAMETER OWN_WORD
 	 "setp.gt.u32 %p0, %r0, 50; @%p0 ret; mov.u32 %r7, -1;\n"
 	 "shfl.sync.down.b32 %r4|%p1, %r2, 3, 31, %r7; shfl.sync.bfly.b32 %r5, %r4, 16, 31, -1;\n"
@@ -232,10 +212,7 @@ static const struct problem written[] = {
 	 "vote.sync.ballot.b32 %r6, %p2, %r5; xor.b32 %r3, %r3, %r6; st.global.u32 [%d0], %r3;\n"
 	 "sub.u32 %r0, %r0, 2; setp.gt.s32 %p0, %r0, 0; @%p0 bra AGAIN; exit; }\n"},
 	/* The same with barriers in between, where the remaining threads reduce. */
-	{.kernel = "k",
-	 .grid = {11, 1, 1},
-	 .block = {96, 1, 1},
-	 .out_words = 11 * 96,
+	{WORD_EACH(11, 96),
 	 .ptx = HEAD ONE_PARAMETER OWN_WORD
 	 "setp.gt.u32 %p0, %r0, 70; @%p0 ret; shfl.sync.up.b32 %r3, %r2, 1, 0, -1; bar.sync 0;\n"
 	 "setp.gt.u32 %p0, %r0, 45; @%p0 exit; shfl.sync.bfly.b32 %r4, %r3, 2, 31, -1;\n"
@@ -244,13 +221,10 @@ static const struct problem written[] = {
 	 "shfl.sync.down.b32 %r6, %r4, 1, 31, -1; add.u32 %r4, %r4, %r6; bar.sync 0;\n"
 	 "SKIP: st.global.u32 [%d0], %r4; }\n"},
 	/* The last warp of a reduction. */
-	{.kernel = "k",
-	 .grid = {8, 1, 1},
-	 .block = {128, 1, 1},
-	 .out_words = 8 * 128,
-	 .ptx = HEAD ONE_PARAMETER OWN_WORD "bar.sync 0; setp.gt.u32 %p0, %r0, 31; @%p0 bra END; "
-					    "shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;\n"
-					    "st.global.u32 [%d0], %r3; END: ret; }\n"},
+	{WORD_EACH(8, 128), .ptx = HEAD ONE_PARAMETER OWN_WORD
+			    "bar.sync 0; setp.gt.u32 %p0, %r0, 31; @%p0 bra END; "
+			    "shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;\n"
+			    "st.global.u32 [%d0], %r3; END: ret; }\n"},
 	/* Other spellings of the parts of an index. */
 	{.kernel = "k",
 	 .grid = {5, 3, 2},
@@ -262,10 +236,7 @@ static const struct problem written[] = {
 	 "mad.lo.u32 %r0, %r0, %r1, %r2; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;\n"
 	 "red.global.add.u32 [%d0], 1; ret; }\n"},
 	/* A function's result differs between threads. */
-	{.kernel = "k",
-	 .grid = {9, 1, 1},
-	 .block = {64, 1, 1},
-	 .out_words = 9 * 64,
+	{WORD_EACH(9, 64),
 	 .ptx = HEAD
 	 ".func (.param .b32 o) f(.param .b32 i) { .reg .b32 %r<2>; ld.param.b32 %r0, [i];\n"
 	 "st.param.b32 [o], %r0; ret; }\n" ONE_PARAMETER OWN_WORD ".shared .b32 s[64];\n"
@@ -290,17 +261,13 @@ static void written_kernels(void **state)
 	struct seen seen = {0};
 
 	(void)state;
-	for (size_t k = 0; k < sizeof(written) / sizeof(written[0]); k++)
-		must_agree(&written[k], k, 30, &seen);
+	all_must_agree(written, sizeof(written) / sizeof(written[0]), 30, &seen);
 	assert_true(seen.evictions > 0);
 }
 
 /* Every seventh block takes twenty times as long as the others. */
 static const struct problem mixed = {
-	.kernel = "k",
-	.grid = {70, 1, 1},
-	.block = {64, 1, 1},
-	.out_words = 70 * 64,
+	WORD_EACH(70, 64),
 	.ptx = HEAD ONE_PARAMETER OWN_WORD
 	"mov.u32 %r3, 100; rem.u32 %r4, %r4, 7; setp.eq.u32 %p0, %r4, 0; @%p0 mov.u32 %r3, 2000;\n"
 	"AGAIN: mad.lo.u32 %r2, %r2, 5, %r3; sub.u32 %r3, %r3, 1; setp.ne.u32 %p0, %r3, 0;\n"
