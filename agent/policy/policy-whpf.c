@@ -4,9 +4,15 @@
  * A client's virtual time elapses while it runs, more slowly with more weight. The fair time is the
  * mean of the active clients' virtual times, by weight: it is where all were if each had got its
  * part of the GPU all the time. What a client is beyond that is its lead. With the lead that its
- * part of a round makes, it is `spent`, and waits until the fair time has caught up. So clients
+ * part of a round makes, it is spent, and waits until the fair time has caught up. So clients
  * that always have work share the GPU by weight, and each has rounds of its own: none waits for a
  * common one to end.
+ *
+ * The remaining time of a client that refills its queue all the time says nothing of when its work
+ * will be done. Such clients are steady. If the shortest of them took over, they would take over
+ * from each other with each launch that ends, and each time costs a switch. So a steady client
+ * takes over from none, and comes after all others; of steady clients the one that is furthest
+ * behind its share is next.
  *
  * Rounds are short for clients that always have work, so that shares hold over each second. They
  * are longer for a client's first work after a while, so that it is served as soon as by hpf.
@@ -23,16 +29,25 @@
 
 /* Virtual time is ns * SCALE / weight: a whole GPU's time. It may wrap around; leads do not. */
 #define SCALE (100ull * POLICY_WEIGHT_ONE)
-/* ns of the GPU. In 1 s a client's part is off by half a round at most, which is 2 points. */
-#define ROUND       40000000ull
+/* ns of the GPU. A client's lead swings by as much as its part of a round makes, to both sides. So
+ * in 1 s its part is off by half a round at most, which is 1.3 points. */
+#define ROUND       25000000ull
 #define FIRST_ROUND 200000000ull
-/* The rank of a client that must wait, without its lead. */
-#define WAITS (1ull << 63)
+/* A client is steady when it ran for so many ns, and for so many times what it had outstanding at
+ * most, without a gap. */
+#define STEADY       40000000ull
+#define STEADY_TIMES 4
+/* Ranks: a client that must wait, without its lead; a steady client that has no lead. */
+#define WAITS       (1ull << 63)
+#define RANK_STEADY (1ull << 62)
+#define RANK_MOST   (1ull << 61)
 
 struct whpf {
 	uint64_t virtual_time;
-	uint64_t began; /* when it came with work after a round or more without */
-	bool spent;
+	uint64_t began;  /* when it came with work after a round or more without */
+	uint64_t repaid; /* it is spent until the fair time gets there */
+	uint64_t busy;   /* ns that it ran without a gap */
+	uint64_t most;   /* ns outstanding since then */
 };
 
 static_assert(sizeof(struct whpf) <= POLICY_STATE_SIZE, "fits");
@@ -65,23 +80,46 @@ static int64_t most_lead(const struct run_queue_entry *entry)
 	bool first = queue->now - state_of(entry)->began < FIRST_ROUND;
 	uint64_t all = queue->weights, others = all - entry->weight;
 
-	if (others == 0)
+	if (all <= entry->weight)
 		return INT64_MAX;
 	return to_virtual((int64_t)((first ? FIRST_ROUND : ROUND) * others / all), all);
+}
+
+static bool is_spent(const struct run_queue_entry *entry)
+{
+	return (int64_t)(state_of(entry)->repaid - *fair_time(entry->queue)) > 0;
 }
 
 static bool is_beyond_share(const struct run_queue_entry *entry)
 {
 	int64_t lead = lead_of(entry);
 
-	return lead > 0 && (state_of(entry)->spent || lead >= most_lead(entry));
+	return lead > 0 && (is_spent(entry) || lead >= most_lead(entry));
+}
+
+static bool is_steady(const struct run_queue_entry *entry)
+{
+	const struct whpf *whpf = state_of(entry);
+
+	return whpf->busy >= STEADY && whpf->busy / STEADY_TIMES >= whpf->most;
 }
 
 static uint64_t rank(const struct run_queue_entry *entry)
 {
+	int64_t lead = lead_of(entry), most = (int64_t)RANK_MOST - 1;
+
 	if (is_beyond_share(entry))
-		return WAITS | (uint64_t)lead_of(entry);
-	return smaller(entry->remaining, WAITS - 1);
+		return WAITS | (uint64_t)lead;
+	if (is_steady(entry))
+		return RANK_STEADY + (uint64_t)(lead < -most ? -most : lead < most ? lead : most);
+	return smaller(entry->remaining, RANK_MOST - 1);
+}
+
+static void note_outstanding(const struct run_queue_entry *entry)
+{
+	struct whpf *whpf = state_of(entry);
+
+	whpf->most = larger(whpf->most, entry->remaining);
 }
 
 static void arrived(struct run_queue_entry *entry)
@@ -94,6 +132,9 @@ static void arrived(struct run_queue_entry *entry)
 		whpf->began = queue->now;
 	if (lead < 0)
 		whpf->virtual_time = *fair_time(queue);
+	if (entry->busy_since == queue->now)
+		whpf->busy = whpf->most = 0;
+	note_outstanding(entry);
 }
 
 /* Until it has its most lead. While it runs, the fair time goes on too. */
@@ -101,13 +142,10 @@ static uint64_t quantum(struct run_queue_entry *entry)
 {
 	const struct run_queue *queue = entry->queue;
 	uint64_t others = queue->weights - entry->weight;
-	int64_t lead = lead_of(entry);
 
-	if (lead <= 0)
-		state_of(entry)->spent = false;
 	if (others == 0)
 		return POLICY_NEVER;
-	__int128 room = (__int128)most_lead(entry) - lead;
+	__int128 room = (__int128)most_lead(entry) - lead_of(entry);
 	__int128 ns = room * entry->weight / (__int128)others * (__int128)queue->weights / SCALE;
 	if (ns < (__int128)queue->settings->min_quantum)
 		return queue->settings->min_quantum;
@@ -127,16 +165,26 @@ static bool preempts(const struct run_queue_entry *waiting, const struct run_que
 		return false;
 	if (is_beyond_share(current))
 		return true;
-	return left > cost && left - cost > waiting->remaining;
+	if (!current->queue->concurrent && (is_steady(waiting) || is_steady(current)))
+		return !is_steady(waiting);
+	return left > cost && left - cost > (is_steady(waiting) ? ROUND : waiting->remaining);
 }
 
+/* @ns may be a refund. */
 static void ran(struct run_queue_entry *entry, int64_t ns)
 {
 	const struct run_queue *queue = entry->queue;
+	struct whpf *whpf = state_of(entry);
+	bool spent = is_spent(entry);
 
-	state_of(entry)->virtual_time += (uint64_t)to_virtual(ns, entry->weight);
+	note_outstanding(entry);
+	whpf->busy = ns > 0 ? whpf->busy + (uint64_t)ns
+			    : whpf->busy - smaller(whpf->busy, (uint64_t)-ns);
+	whpf->virtual_time += (uint64_t)to_virtual(ns, entry->weight);
 	if (queue->weights > 0)
 		*fair_time(queue) += (uint64_t)to_virtual(ns, queue->weights);
+	if (spent || lead_of(entry) >= most_lead(entry))
+		whpf->repaid = whpf->virtual_time;
 }
 
 /* It owes nothing for that. */
@@ -161,8 +209,10 @@ static void set_fair_time(const struct run_queue *queue)
 
 static void ended(struct run_queue_entry *entry, uint64_t left)
 {
-	if (left == 0)
-		state_of(entry)->spent = true;
+	struct whpf *whpf = state_of(entry);
+
+	if (left == 0 || is_spent(entry))
+		whpf->repaid = whpf->virtual_time;
 	set_fair_time(entry->queue);
 }
 

@@ -17,7 +17,8 @@
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */
 #define POLICY_AGING        100000000ull
 #define POLICY_PRIORITY_MAX 20ull
-#define POLICY_STATE_SIZE   32 /* bytes; a policy asserts that its type fits */
+#define POLICY_GAP          2000000ull /* ns: shorter gaps in a client's work may not be seen */
+#define POLICY_STATE_SIZE   40         /* bytes; a policy asserts that its type fits */
 
 struct policy;
 
@@ -51,6 +52,8 @@ struct run_queue_entry {
 	bool waited;             /* was current since its work arrived, and is not any more */
 	bool ran;                /* since it began to wait, beside the current client */
 	uint64_t arrived;        /* when it became active */
+	uint64_t left;           /* and when it ceased to be, the last time */
+	uint64_t busy_since;     /* without a gap of POLICY_GAP; 0: it was never active */
 	uint64_t waiting_since;  /* and when it began to wait */
 	struct run_queue_entry *prev, *next;
 

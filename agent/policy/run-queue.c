@@ -98,6 +98,8 @@ static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 	entry->active = true;
 	entry->waited = entry->ran = false;
 	entry->arrived = entry->waiting_since = queue->now;
+	if (!entry->busy_since || queue->now - entry->left >= POLICY_GAP)
+		entry->busy_since = queue->now;
 	count(queue, entry, 1);
 	if (queues->policy->arrived)
 		queues->policy->arrived(entry);
@@ -115,6 +117,7 @@ static void leave(struct run_queues *queues, struct run_queue_entry *entry)
 	else
 		withdraw(queue, entry);
 	entry->active = false;
+	entry->left = queue->now;
 	count(queue, entry, -1);
 	find_objective(queue);
 	set_hold(queues, entry, false);

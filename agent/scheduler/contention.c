@@ -28,21 +28,60 @@ void contention_find_urgent(struct gpu *gpu)
 	}
 }
 
+static bool has_company(const struct client *client, const struct run_queue *queue)
+{
+	return queue->n_active > client->entry.active;
+}
+
+/* It runs at the same time as others. The policy charges it for what it reports. */
+static bool is_charged_among(const struct client *client, const struct run_queue *queue)
+{
+	return queue->policy->shares && queue->concurrent && has_company(client, queue);
+}
+
+/* And does so for long enough to have run for its part of the GPU. */
+static bool runs_among(const struct client *client, const struct run_queue *queue, uint64_t now)
+{
+	return is_charged_among(client, queue) && client->entry.active &&
+	       now - client->entry.busy_since >= CONTENTION_AMONG_NS;
+}
+
+/* Same-level clients have work. Where clients are concurrent only those are ever held that have
+ * long launches, or have run for their part. */
+static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
+{
+	return has_company(client, queue) &&
+	       (!queue->concurrent || client->entry.held || now < client->long_until ||
+		runs_among(client, queue, now));
+}
+
+/* Its work came lately, after a pause: it may be short, and may come again. */
+static bool is_fresh(const struct client *client, uint64_t now)
+{
+	return client->entry.busy_since && now - client->entry.busy_since < CONTENTION_FRESH_NS;
+}
+
+/* Of clients that share the GPU by weight, one that has work all the time can wait until a short
+ * launch ends. So @client need not leave for clients that all have had work for long, or that run
+ * at the same time. Objectives are another matter. @n_fresh: of its level. */
+static bool is_in_the_way(const struct client *client, const struct run_queue *queue,
+			  unsigned n_fresh, uint64_t now)
+{
+	if (!queue->policy->shares || client->gpu->contention[client->level].tight_slo ||
+	    now < client->long_until)
+		return true;
+	if (queue->concurrent)
+		return !runs_among(client, queue, now);
+	return n_fresh > is_fresh(client, now);
+}
+
 /* Whether some same-level client must not wait until the kernels of @client end. */
-static bool is_urgent(const struct client *client)
+static bool is_urgent(const struct client *client, bool in_the_way)
 {
 	const struct tenant *tight = client->gpu->contention[client->level].tight_slo;
 
-	return client->gpu->contention[client->level].urgent || (tight && tight != client->tenant);
-}
-
-/* Same-level clients have work. Where clients are concurrent only those with long launches are ever
- * held. */
-static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
-{
-	bool contended = queue->n_active > client->entry.active;
-
-	return contended && (!queue->concurrent || client->entry.held || now < client->long_until);
+	return (client->gpu->contention[client->level].urgent && in_the_way) ||
+	       (tight && tight != client->tenant);
 }
 
 bool contention_polls_fast(const struct gpu *gpu, uint8_t level)
@@ -81,20 +120,29 @@ static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVE
 }
 
 /* A client that expects a hold puts gates densely. Where others must not wait until its kernels
- * end, it launches them in forms that leave. */
+ * end, it launches them in forms that leave. Kernels of clients that run at the same time seem to
+ * take longer than they do, as sliced ones do. */
 static void tell_expected(struct gpu *gpu, uint64_t now)
 {
+	unsigned n_fresh[WEIR_LEVELS] = {0};
 	bool ahead[WEIR_LEVELS];
 
 	find_ahead(gpu, now, ahead);
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		n_fresh[client->level] += is_fresh(client, now);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		const struct run_queue *queue = &gpu->queues.levels[client->level];
 		bool contended = expects_hold(client, queue, now);
+		bool in_the_way = is_in_the_way(client, queue, n_fresh[client->level], now);
 		client_set_flag(client, WEIR_CONTROL_TELL,
 				contention_polls_fast(gpu, client->level) ||
 					compute_limit_listens(client));
 		client_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
-		client_set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
+		client_set_flag(client, WEIR_CONTROL_URGENT,
+				contended && is_urgent(client, in_the_way));
+		client_set_flag(client, WEIR_CONTROL_SLICED,
+				gpu_slices(gpu, client->level) || client->tenant->compute_limit ||
+					is_charged_among(client, queue));
 		client_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
 	}
 }

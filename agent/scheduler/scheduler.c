@@ -127,8 +127,6 @@ static void refresh(struct gpu *gpu, uint64_t now)
 			client, WEIR_CONTROL_HOLDABLE,
 			may_contend_on_level(client) || is_held_by_hand(client) ||
 				(client->tenant->compute_limit && !preemption_works(client)));
-		client_set_flag(client, WEIR_CONTROL_SLICED,
-				gpu_slices(gpu, client->level) || client->tenant->compute_limit);
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 		client->yield = client->tenant->yield;
@@ -136,6 +134,12 @@ static void refresh(struct gpu *gpu, uint64_t now)
 	}
 	gpu_tell_spatial(gpu);
 	preemption_set_slices(gpu);
+}
+
+/* Clients of a level that run now: the current one, and those beside it. */
+static unsigned n_running(const struct run_queue *queue)
+{
+	return (queue->current != NULL) + (queue->concurrent ? queue->n_free : 0);
 }
 
 static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t now)
@@ -148,7 +152,8 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 						 (outstanding ? outstanding : 1),
 				       .now = now};
 	struct charge_run run = {.shared = gpu->n_level[client->level] > 1,
-				 .current = queue->current == &client->entry,
+				 .current =
+					 queue->current == &client->entry && n_running(queue) == 1,
 				 .contended = queue->waiting != NULL,
 				 .started = queue->started,
 				 .used = queue->used,
@@ -168,14 +173,25 @@ static bool is_blocked(const struct gpu *gpu, uint8_t level)
 	       atomic_load(&gpu->region.pages[level].demand->word);
 }
 
-static void charge_current(struct gpu *gpu, uint8_t level, uint64_t passed)
+static void charge_client(struct client *client, uint64_t ns)
 {
-	struct run_queue_entry *current = gpu->queues.levels[level].current;
+	run_queues_ran(&client->entry, ns);
+	charge_by_clock(&client->charge, ns);
+}
 
-	if (!current || is_blocked(gpu, level))
+/* Nobody knows yet what each of several got that ran at the same time. */
+static void charge_by_level(struct gpu *gpu, uint8_t level, uint64_t passed)
+{
+	const struct run_queue *queue = &gpu->queues.levels[level];
+	unsigned n = n_running(queue);
+
+	if (!queue->current || is_blocked(gpu, level))
 		return;
-	run_queues_ran(current, passed);
-	charge_by_clock(&container_of(current, struct client, entry)->charge, passed);
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (&client->entry == queue->current ||
+		    (queue->concurrent && client->level == level && client->entry.active &&
+		     !client->entry.held))
+			charge_client(client, passed / n);
 }
 
 static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
@@ -184,7 +200,7 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 		charge_for_report(gpu, client, now);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		if (gpu->n_level[level] > 1)
-			charge_current(gpu, level, passed);
+			charge_by_level(gpu, level, passed);
 }
 
 /* ns of work that it has left: as it reported last, less what it ran since then. */

@@ -12,7 +12,7 @@
 #include "scheduler/tenants.h"
 
 #define MS            1000000ull
-#define WORLD_CLIENTS 3
+#define WORLD_CLIENTS 5
 
 extern struct world {
 	struct loop loop;

@@ -236,7 +236,7 @@ static void test_no_client_is_ahead_for_ever(void **state)
 	/* Nor of a client that is current for its age, whatever it reports. */
 	bool ahead = true;
 	launch(0, 100, MS / 20);
-	launch(1, 1, 5 * MS);
+	launch(1, 1, 20 * MS);
 	for (uint64_t waited = 0; waited < 2 * POLICY_AGING && ahead; waited += MS) {
 		world.status[0].executed += MS;
 		world.status[1].executed += MS;

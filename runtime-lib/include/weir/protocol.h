@@ -413,8 +413,8 @@ enum weir_control_flags {
 	 * a priority by its length. If there are other levels, the client that had work first is
 	 * ahead. */
 	WEIR_CONTROL_AHEAD = 1u << 4,
-	/* The hardware stops this client in the middle of kernels, for others or for its compute
-	 * limit: kernels seem to take longer than they do. */
+	/* The hardware stops this client in the middle of kernels, or same-level clients run at
+	 * the same time: kernels seem to take longer than they do. */
 	WEIR_CONTROL_SLICED = 1u << 5,
 	/* Kernels run at the same time as those of other clients (MPS), each higher-level client
 	 * sets weir_demand_page.whole, and some of them may need only a part of the SMs. So a form
