@@ -52,9 +52,9 @@ class Experiment:
         bench.mode = self.mode
         self.module.run(bench)
         if self.mode == TIMESLICE and not bench.node.simulated:
-            gpus = bench.node.gpus()
+            gpus = bench.node.gpus() if bench.node.agent else bench.node.tested
             why = "; ".join(gpu.get("hardwarePreemptionReason", "") for gpu in gpus)
-            bench.report.holds("hardware preemption", all(gpu.get("hardwarePreemption") for gpu in gpus), why or "yes")
+            bench.report.holds("hardware preemption", bool(gpus) and all(gpu.get("hardwarePreemption") for gpu in gpus), why or "yes")
 
 
 def sets():

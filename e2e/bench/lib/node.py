@@ -193,6 +193,7 @@ class Node:
         self.clients, self.agent, self.mps = [], None, None
         self.agent_log_level = None  # None: the configuration's
         self.agent_under_mps = True  # its self-test of hardware preemption, if a daemon of ours runs
+        self.tested = []  # gpus() as of the end of the last agent's self-test
         self.started = {}
         self.scheduling = ""  # a part of the agent's configuration
         self.pipes = None  # CUDA_MPS_PIPE_DIRECTORY of clients; None: our own daemon's, if it runs
@@ -354,6 +355,7 @@ class Node:
             if time.monotonic() > end + 30:
                 raise Failure("the self-test does not end")
             time.sleep(0.05)
+        self.tested = self.gpus()
 
     def change_tenants(self, changes):
         """Gives tenants other fields, by name. An agent that runs reads the configuration, which this returns, at once."""

@@ -6,7 +6,7 @@ import plot
 from workers import pool_of, progress
 
 FORMED_S = 0.2  # to measure a round alone, in the form that it has among others
-SKIPPED = 0.4  # seconds at the beginning that no window has
+SKIPPED = 0.4  # seconds at the beginning that no window has, unless an experiment says more
 PIECES = 4  # of a co-run before it counts, at most
 LIMIT = 1.0  # percentage points that a share may be off in a window
 # Of wfq: a launch of shares-wfq. With 1 ms and eight clients, weir-sim is 1.2 points off in a window of 200 ms; with this
@@ -17,13 +17,14 @@ QUANTUM = "500us"
 class Windows:
     """@shares: of each window, each client's per cent of the work of all. @used: of each window, the per cent of its time
     that the same work takes without Weir. @us: of a round of each, alone. @tuning: at the end libweir still compared
-    forms. @plain: of each, the time of a round without Weir, divided by that with Weir."""
+    forms. @plain: of each, the time of a round without Weir, divided by that with Weir. @skipped: seconds before the first
+    one."""
 
-    def __init__(self, pool, jobs, ends, us, window, seconds, tuning):
+    def __init__(self, pool, jobs, ends, us, window, seconds, tuning, skipped):
         self.tuning = tuning
         self.plain = [pool.alone["MPS", job] / u for job, u in zip(jobs, us)]
         self.starts = []
-        at = SKIPPED if not pool.node.simulated else 0
+        at = skipped if not pool.node.simulated else 0
         while at + window <= seconds + 1e-9:
             self.starts.append(at)
             at += window
@@ -62,7 +63,7 @@ class CoRun:
     late: float
 
 
-def measure(bench, mode, jobs, window, seconds, priorities=()):
+def measure(bench, mode, jobs, window, seconds, priorities=(), skipped=SKIPPED):
     pool = pool_of(bench)
     ends = pool.endless(mode, jobs, seconds, priorities)
     tuning = mode == "Weir" and pool.tuning(jobs)
@@ -70,7 +71,7 @@ def measure(bench, mode, jobs, window, seconds, priorities=()):
         us = [pool.round_us(mode, job, FORMED_S) for job in jobs]
     else:
         us = [pool.alone[mode, job] for job in jobs]
-    return Windows(pool, jobs, ends, us, window, seconds, tuning)
+    return Windows(pool, jobs, ends, us, window, seconds, tuning, skipped)
 
 
 def evictions(pool):
@@ -93,11 +94,11 @@ def learn(bench, jobs, window, seconds):
     return pieces
 
 
-def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, scheduling="", first=0):
+def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, scheduling="", first=0, skipped=SKIPPED):
     """Runs @jobs with @shares and the baselines without; returns the windows and their targets. @first: seconds of each
     piece of learn() before the run that counts; 0: none."""
     pool = pool_of(bench)
-    plain = {mode: measure(bench, mode, jobs, window, seconds) for mode in baselines}
+    plain = {mode: measure(bench, mode, jobs, window, seconds, skipped=skipped) for mode in baselines}
     others = [f"{mode} {shown(of, len(jobs))}, loss {of.loss:.1f} %" for mode, of in plain.items()]
     pool.set_policy(policy, dict(zip(jobs, shares)), scheduling)
     wanted = targets(shares)
@@ -105,7 +106,7 @@ def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, schedu
         pieces = learn(bench, jobs, window, first)
         others.append(f"pieces of {first:g} s before it counts: {len(pieces)}, worst window of the first {pieces[0].worst(wanted):.2f} off")
     before = evictions(pool)
-    windows = measure(bench, "Weir", jobs, window, seconds)
+    windows = measure(bench, "Weir", jobs, window, seconds, skipped=skipped)
     others.append(f"{evictions(pool) - before} evictions")
     if windows.tuning:
         others.append("forms are not settled")
