@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "common/hash.h"
+#include "policy/yield.h"
 #include "weir/units.h"
 
 #include "weir/base.h"
@@ -91,6 +92,13 @@ static int read_evict(struct reader *reader, const char *text, uint64_t *out)
 	return 0;
 }
 
+static int read_yield(struct reader *reader, const char *text, uint32_t *out)
+{
+	return yield_parse(text, out)
+		       ? 0
+		       : fail(reader, "expected %s, not `%.40s`", YIELD_EXPECTED, text);
+}
+
 static int read_number(struct reader *reader, const char *text, uint32_t max, uint32_t *out)
 {
 	uint64_t value;
@@ -174,6 +182,10 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 		return read_number(reader, value, TRACE_CLIENTS_MAX, copies);
 	if (strcmp(option, "share") == 0)
 		return read_number(reader, value, 100, &client->share);
+	if (strcmp(option, "sms") == 0)
+		return read_number(reader, value, UINT16_MAX, &client->sms);
+	if (strcmp(option, "yield") == 0)
+		return read_yield(reader, value, &client->yield);
 	if (strcmp(option, "evict") == 0)
 		return read_evict(reader, value, &client->evict);
 	for (size_t i = 0; i < countof(times); i++)

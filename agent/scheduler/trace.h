@@ -3,7 +3,7 @@
  *
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
- *               [launch=DURATION] [overlap=DURATION]
+ *               [launch=DURATION] [overlap=DURATION] [sms=N] [yield=whole|needed|needed+N%]
  *   work TIME NAME DURATION
  *   end TIME
  *
@@ -12,8 +12,9 @@
  * has work, and `work` is how far ahead it launches. `evict` is how long its running kernels take
  * to leave; with `never` they run to their end. `launch` is the length of each of its kernels;
  * without it all work launched at a time is one kernel. `overlap` is how much of each kernel's end
- * does not fill the GPU: under MPS another client's launch may begin then. `copies=3` makes NAME.0,
- * NAME.1 and NAME.2. Times count from the trace's begin, and are written like durations
+ * does not fill the GPU: under MPS another client's launch may begin then. `sms` is how many SMs
+ * its kernels fill, `yield` what lower levels leave to it (policy/yield.h). `copies=3` makes
+ * NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and are written like durations
  * (`end 1.5s`). */
 #pragma once
 
@@ -38,6 +39,8 @@ struct trace_client {
 	uint64_t work;    /* at a time, for `every` and `always` */
 	uint64_t launch;  /* each of its launches; 0: all work at a time is one */
 	uint64_t overlap; /* of the end of each launch */
+	uint32_t sms;     /* 0: it fills the GPU */
+	uint32_t yield;   /* policy/yield.h */
 	bool always;
 };
 

@@ -15,7 +15,7 @@ static bool may_run(const struct sim *sim, const struct actor *actor)
 
 bool sim_on_gpu(const struct sim *sim, const struct actor *actor)
 {
-	return actor == sim->current || actor == sim->ending;
+	return actor == sim->current || actor == sim->ending || actor == sim->beside;
 }
 
 /* The client to serve next; NULL: none that may run waits. */
@@ -33,7 +33,7 @@ static struct actor *first_waiting(const struct sim *sim)
 	return NULL;
 }
 
-static void put_last(struct sim *sim, struct actor *actor)
+void sim_put_last(struct sim *sim, struct actor *actor)
 {
 	struct actor **list = &sim->runnable[actor->entry.level];
 
@@ -43,8 +43,7 @@ static void put_last(struct sim *sim, struct actor *actor)
 	DL_APPEND(*list, actor);
 }
 
-/* Begins the next launch of its first request. */
-static void launch(struct actor *actor)
+void sim_launch(struct actor *actor)
 {
 	uint64_t each = actor->traits->launch;
 
@@ -84,7 +83,7 @@ static void stand_still(struct sim *sim, uint64_t ns)
 void sim_advance(struct sim *sim, uint64_t to)
 {
 	uint64_t passed = to - sim->now;
-	unsigned running = current_runs(sim) + (sim->ending != NULL);
+	unsigned running = current_runs(sim) + (sim->ending != NULL) + (sim->beside != NULL);
 
 	if (passed == 0)
 		return;
@@ -92,6 +91,8 @@ void sim_advance(struct sim *sim, uint64_t to)
 		spend(sim, sim->current, passed);
 	if (sim->ending)
 		spend(sim, sim->ending, passed);
+	if (sim->beside)
+		spend(sim, sim->beside, sim_beside_runs(sim, passed));
 	if (running == 0)
 		stand_still(sim, passed);
 	sim->result.ran += running > 0 ? passed : 0;
@@ -103,7 +104,7 @@ static void run(struct sim *sim)
 {
 	sim->phase = GPU_RUNNING;
 	if (sim->current->launch == 0)
-		launch(sim->current);
+		sim_launch(sim->current);
 	sim->result.switches += sim->current != sim->last;
 	sim->last = sim->current;
 	sim_note(sim, "run", sim->current);
@@ -131,6 +132,28 @@ static void vacate(struct sim *sim)
 	sim->phase = GPU_FREE;
 }
 
+/* It has the GPU to itself from now on, in the middle of its launch. */
+static void go_on(struct sim *sim, struct actor *actor)
+{
+	sim->current = sim->last = actor;
+	sim->phase = GPU_RUNNING;
+	sim->slice_end = sim->now + sim->options->slice;
+}
+
+/* The current launch is off the SMs that those above need. */
+static void make_room(struct sim *sim)
+{
+	struct actor *actor = sim->current;
+
+	if (sim->beside || !sim_may_share(sim, actor)) {
+		vacate(sim);
+		return;
+	}
+	sim->current = NULL;
+	sim->phase = GPU_FREE;
+	sim_share(sim, actor);
+}
+
 static bool slice_over(const struct sim *sim)
 {
 	bool over = sim->options->mps ? sim->current->launch == 0 : sim->now >= sim->slice_end;
@@ -138,8 +161,7 @@ static bool slice_over(const struct sim *sim)
 	return over && first_waiting(sim) != NULL;
 }
 
-/* When a launch of @actor has left that is evicted now. */
-static uint64_t gone_at(const struct sim *sim, const struct actor *actor)
+uint64_t sim_gone_at(const struct sim *sim, const struct actor *actor)
 {
 	uint64_t evict = actor->traits->evict ? actor->traits->evict : sim->options->evict;
 
@@ -164,7 +186,7 @@ static void follow(struct sim *sim)
 	if (!next)
 		return;
 	sim->ending = sim->current;
-	put_last(sim, sim->ending);
+	sim_put_last(sim, sim->ending);
 	serve(sim, next);
 }
 
@@ -201,24 +223,27 @@ int sim_gpu_update(struct sim *sim)
 		vacate(sim);
 	if (sim->phase == GPU_RUNNING && !may_run(sim, current)) {
 		sim->phase = GPU_LEAVING;
-		sim->phase_end = gone_at(sim, current);
-		sim->result.evictions += sim->phase_end != POLICY_NEVER;
+		sim->phase_end = sim_gone_at(sim, current);
+		sim->result.evictions +=
+			sim->phase_end != POLICY_NEVER && !sim_may_share(sim, current);
 	}
 	if (sim->phase == GPU_LEAVING && may_run(sim, current))
 		sim->phase = GPU_RUNNING;
 	if (sim->phase == GPU_LEAVING && sim->now >= sim->phase_end)
-		vacate(sim);
+		make_room(sim);
 	if (sim->phase == GPU_RUNNING && slice_over(sim)) {
-		put_last(sim, current);
+		sim_put_last(sim, current);
 		vacate(sim);
 	}
 	if (sim->phase == GPU_RUNNING && current->launch == 0)
-		launch(current);
+		sim_launch(current);
+	if (sim->phase == GPU_FREE && sim->beside && may_run(sim, sim->beside))
+		go_on(sim, take(sim->beside));
 	next = sim->phase == GPU_FREE ? first_waiting(sim) : NULL;
 	if (next)
 		serve(sim, next);
 	follow(sim);
-	return 0;
+	return sim_spatial_update(sim);
 }
 
 uint64_t sim_gpu_event(const struct sim *sim)

@@ -30,6 +30,12 @@ struct arrival {
 	uint32_t client;
 };
 
+/* Of all clients of a level with work outstanding. */
+struct sim_demand {
+	unsigned whole; /* clients that need the whole GPU */
+	uint32_t sms;   /* that the others need */
+};
+
 enum phase { GPU_FREE, GPU_SWITCHING, GPU_RUNNING, GPU_LEAVING };
 
 struct sim {
@@ -49,6 +55,11 @@ struct sim {
 	struct actor *current, *last; /* on the GPU; the last one there */
 	struct actor *ending;         /* its launch ends beside the current one's; or NULL */
 	uint64_t phase_end, slice_end;
+
+	struct sim_demand demand[WEIR_LEVELS];
+	struct actor *beside; /* of a lower level than `current`; or NULL */
+	uint32_t beside_room; /* SMs that it has */
+	uint64_t beside_end;  /* when it has left; or POLICY_NEVER */
 
 	struct actor *changed; /* since the agent's last look, in order of time */
 	uint64_t look_at, timer_at;
@@ -77,7 +88,27 @@ int sim_finish(struct sim *sim, struct actor *actor);
 bool sim_on_gpu(const struct sim *sim, const struct actor *actor);
 /* Lets the GPU act on what has changed. -ENOMEM. */
 int sim_gpu_update(struct sim *sim);
+/* Begins the next launch of its first request. */
+void sim_launch(struct actor *actor);
+/* The others of its level come first. */
+void sim_put_last(struct sim *sim, struct actor *actor);
+/* When a launch of @actor has left that is evicted now; or POLICY_NEVER. */
+uint64_t sim_gone_at(const struct sim *sim, const struct actor *actor);
 /* When to call that next if nothing else happens; or POLICY_NEVER. */
 uint64_t sim_gpu_event(const struct sim *sim);
 /* Time passes until @to. Nothing changes before. */
 void sim_advance(struct sim *sim, uint64_t to);
+
+/* sim-spatial.c: clients on the SMs that those above do not need. */
+
+/* Call when the client's work begins (@n: 1) or is all done (-1). */
+void sim_count_demand(struct sim *sim, const struct actor *actor, int n);
+/* Those above leave it a part of the GPU. */
+bool sim_may_share(const struct sim *sim, const struct actor *actor);
+/* Its launch goes on in that part. */
+void sim_share(struct sim *sim, struct actor *actor);
+/* As sim_gpu_update() and sim_gpu_event(). */
+int sim_spatial_update(struct sim *sim);
+uint64_t sim_spatial_event(const struct sim *sim);
+/* ns of its launch that the client beside does in the next @passed ns. */
+uint64_t sim_beside_runs(const struct sim *sim, uint64_t passed);

@@ -14,6 +14,7 @@ const struct sim_options sim_defaults = {
 	.switching = 190 * NS_PER_US,
 	.window = 1000 * NS_PER_MS,
 	.seed = 1,
+	.sms = 132,
 };
 
 /* splitmix64 */
@@ -131,6 +132,7 @@ static uint64_t earliest(const struct sim *sim)
 	uint64_t times[] = {
 		sim->options->end,
 		sim_gpu_event(sim),
+		sim_spatial_event(sim),
 		sim->ending ? sim->now + sim->ending->launch : POLICY_NEVER,
 		sim->look_at,
 		sim->timer_at,

@@ -80,6 +80,7 @@ int sim_arrive(struct sim *sim, struct actor *actor, uint64_t length)
 	actor->started = false;
 	actor->active_since = actor->stood_since = actor->window_busy_since = sim->now;
 	sim->n_active[actor->entry.level]++;
+	sim_count_demand(sim, actor, 1);
 	sim_set_runnable(sim, actor);
 	return 0;
 }
@@ -150,6 +151,7 @@ int sim_finish(struct sim *sim, struct actor *actor)
 	stats->busy += sim->now - actor->active_since;
 	actor->window_busy_since = POLICY_NEVER;
 	sim->n_active[actor->entry.level]--;
+	sim_count_demand(sim, actor, -1);
 	sim_set_runnable(sim, actor);
 	return 0;
 }

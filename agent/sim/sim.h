@@ -15,6 +15,12 @@
  * fast as alone, so all clients together may run for longer than the time (`shared`). A launch that
  * is evicted gives no such room.
  *
+ * A client with `sms` and `yield` needs only some SMs, as libweir counts them. While all clients
+ * above a level need only some, a client of that level runs on the others, under MPS: its launch
+ * takes longer by as much as it has less. A launch that fills the GPU first leaves these SMs, which
+ * takes `evict`; then the client above begins. A launch that must leave all of them runs until then
+ * beside the client above, and costs that one nothing.
+ *
  * The agent looks at its clients at intervals, and its timers are late. */
 #pragma once
 
@@ -35,6 +41,7 @@ struct sim_options {
 	uint64_t switching; /* ns, a context switch */
 	uint64_t window;    /* ns over which shares are compared; 0: none are */
 	uint64_t seed;
+	uint32_t sms; /* of the GPU */
 	bool mps;
 	FILE *log; /* gets a line for each event; may be NULL */
 };

@@ -90,6 +90,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
 	case 'r':
 		arguments->rows = (uint32_t)parse_number(value, 0, UINT32_MAX, state);
 		return 0;
+	case 'n':
+		arguments->options.sms = (uint32_t)parse_number(value, 1, 65536, state);
+		return 0;
 	case 'c':
 		arguments->options.mps = true;
 		return 0;
@@ -128,6 +131,7 @@ static const struct argp_option options[] = {
 	{"cost", 'y', "DURATION", 0, "Of a switch, as ffs and hpf estimate it (its true cost)", 0},
 	{0, 0, 0, 0, "Of the machine:", 2},
 	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as under MPS", 0},
+	{"sms", 'n', "N", 0, "Multiprocessors of the GPU (132)", 0},
 	{"evict", 'e', "DURATION", 0, "Time until a running kernel has left (100us)", 0},
 	{"look", 'k', "DURATION", 0, "Time between the agent's looks at its clients (1ms)", 0},
 	{"late", 't', "DURATION", 0, "Lateness of the agent's timers, at most (200us)", 0},

@@ -193,6 +193,96 @@ static void test_levels(void **unused)
 	sim_result_deinit(&result);
 }
 
+#define LOW  "client low always work=10ms launch=1ms evict=100us\n"
+#define HIGH "client high level=high evict=100us "
+#define WORK "\nwork 500us high 2ms\nend 3600us"
+
+/* A launch on a part of the SMs loses up to 1 ns at each event. */
+static void assert_ran(const struct sim_client *client, uint64_t ns)
+{
+	assert_in_range(client->ran, ns - 10, ns);
+}
+
+/* LOW leaves a quarter of the SMs, which takes a moment, and goes on on the others. */
+static void assert_runs_beside(void)
+{
+	struct sim_result result = play(LOW HIGH "sms=33 yield=needed" WORK, options_for("levels"));
+	assert_int_equal(result.clients[1].turnaround, 2100 * US);
+	assert_ran(&result.clients[0], 3100 * US);
+	assert_int_equal(result.shared, 2000 * US);
+	assert_int_equal(result.evictions, 0);
+	assert_int_equal(result.wasted, 0);
+	sim_result_deinit(&result);
+}
+
+/* ns that LOW ran beside HIGH, and the evictions. */
+static void assert_low_ran(const char *high, uint64_t ns, uint64_t evictions, bool mps)
+{
+	struct sim_options options = options_for("levels");
+	char text[256];
+
+	options.mps = mps;
+	options.switching = 0;
+	snprintf(text, sizeof(text), LOW HIGH "%s" WORK, high);
+	struct sim_result result = play(text, options);
+	assert_int_equal(result.clients[1].turnaround, 2100 * US);
+	assert_ran(&result.clients[0], 1600 * US + ns);
+	assert_int_equal(result.evictions, evictions);
+	sim_result_deinit(&result);
+}
+
+static void test_what_is_left(void **unused)
+{
+	(void)unused;
+	assert_runs_beside();
+	assert_low_ran("", 0, 1, true);
+	assert_low_ran("sms=33", 0, 1, true);
+	assert_low_ran("sms=33 yield=whole", 0, 1, true);
+	assert_low_ran("yield=needed", 0, 1, true);
+	assert_low_ran("sms=33 yield=needed+100%", 1000 * US, 0, true);
+	assert_low_ran("sms=99 yield=needed", 500 * US, 0, true);
+	assert_low_ran("sms=100 yield=needed", 0, 1, true); /* above 3/4 */
+	assert_low_ran("sms=33 yield=needed", 0, 1, false); /* time-sliced */
+}
+
+/* A launch may begin in the room, and ends there; then the next client's does. */
+static void test_begins_beside(void **unused)
+{
+	(void)unused;
+	struct sim_result result = play("client a copies=2\n" HIGH "sms=66 yield=needed\n"
+					"work 0us high 3ms\nwork 1ms a.0 500us\n"
+					"work 1ms a.1 1ms\nend 5ms",
+					options_for("levels"));
+	assert_int_equal(result.clients[2].turnaround, 3000 * US);
+	assert_int_equal(result.clients[0].turnaround, 1000 * US);
+	/* In the room until 3 ms, then on all SMs. */
+	assert_int_equal(result.clients[1].turnaround, 1000 * US + 1000 * US + 500 * US);
+	sim_result_deinit(&result);
+}
+
+/* Somebody comes who needs the whole GPU; two levels need a part each. */
+static void test_several_above(void **unused)
+{
+	(void)unused;
+	struct sim_result result =
+		play(LOW HIGH "sms=33 yield=needed\nclient top level=critical\n"
+			      "work 500us high 4ms\nwork 1100us top 1ms\nend 2600us",
+		     options_for("levels"));
+	/* LOW's first launch ends beside HIGH, and the next may not begin before TOP is done.
+	 * At 1.2 ms HIGH has left, at 2.2 ms both go on. */
+	assert_int_equal(result.clients[2].turnaround, 1100 * US);
+	assert_int_equal(result.clients[0].ran, 600 * US + 400 * US + 300 * US);
+	sim_result_deinit(&result);
+	result = play(LOW "client mid level=normal always sms=33 yield=needed\n"
+			  "client top level=critical always sms=66 yield=needed\nend 10ms",
+		      options_for("levels"));
+	/* Both above have work all the time; one client at most runs beside another. */
+	assert_int_equal(result.clients[2].ran, 10 * MS);
+	assert_int_equal(result.clients[1].ran, 5 * MS);
+	assert_int_equal(result.clients[0].ran, 0);
+	sim_result_deinit(&result);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -201,6 +291,8 @@ int main(void)
 		cmocka_unit_test(test_ends_of_runs),   cmocka_unit_test(test_not_of_evicted),
 		cmocka_unit_test(test_own_order),      cmocka_unit_test(test_no_third),
 		cmocka_unit_test(test_short_launches), cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_what_is_left),   cmocka_unit_test(test_begins_beside),
+		cmocka_unit_test(test_several_above),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
