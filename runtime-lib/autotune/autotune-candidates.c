@@ -354,10 +354,20 @@ static unsigned samples_wanted(const struct autotuner *tuner, const struct autot
 
 static uint64_t native_every(const struct autotuner *tuner, const struct autotune_situation *at)
 {
-	uint64_t often = NATIVE_PARTS * tuner->native;
-	bool same_level = waiting_for(at->waiting, tuner->native) == WAITING_SAME_LEVEL;
+	uint64_t native = tuner->native;
 
-	return same_level && often < NATIVE_EVERY_NS ? often : NATIVE_EVERY_NS;
+	if (waiting_for(at->waiting, native) == WAITING_SAME_LEVEL)
+		return smaller(NATIVE_PARTS * native, NATIVE_EVERY_NS);
+	return NATIVE_URGENT_NS;
+}
+
+/* Each is what a higher-level client waits for. */
+static unsigned natives_wanted(const struct autotuner *tuner, const struct autotune_situation *at,
+			       unsigned wanted)
+{
+	return waiting_for(at->waiting, tuner->native) == WAITING_URGENT
+		       ? smaller(wanted, NATIVES_URGENT)
+		       : wanted;
 }
 
 /* The candidate is not hopeless: grants the next launches. */
@@ -371,7 +381,7 @@ static void go_on(struct autotuner *tuner, const struct autotune_situation *at,
 		return;
 	}
 	atomic_store(&tuner->form_grants, GRANTED_WAITED);
-	if (seen(&tuner->candidates[0]) < wanted &&
+	if (seen(&tuner->candidates[0]) < natives_wanted(tuner, at, wanted) &&
 	    at->now - tuner->native_at > native_every(tuner, at)) {
 		tuner->native_at = at->now;
 		atomic_store(&tuner->native_grants, 1);
@@ -388,8 +398,8 @@ static bool is_compared(const struct autotuner *tuner, const struct autotune_sit
 	unsigned most = samples_wanted(tuner, at, tried, sampling->most);
 
 	return candidate_time(native) &&
-	       (is_hopeless(tuner, tried) ||
-		(seen(native) >= enough && (tried->clean >= enough || seen(tried) >= most)));
+	       (is_hopeless(tuner, tried) || (seen(native) >= natives_wanted(tuner, at, enough) &&
+					      (tried->clean >= enough || seen(tried) >= most)));
 }
 
 /* Same-level clients wait now, and an earlier candidate is good enough for them. */

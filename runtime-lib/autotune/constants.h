@@ -48,6 +48,8 @@
 #define GRANTED_WAITED    (1 << 30) /* and afterwards: no limit */
 #define NATIVE_EVERY_NS   200000000u /* distance of native launches */
 #define NATIVE_PARTS      10u       /* among same-level clients at most so many times their length: a tenth of the time */
+#define NATIVE_URGENT_NS  1000000000u /* while others above wait: of 100 requests a second at most one finds it in its way */
+#define NATIVES_URGENT    2u        /* and so many of them decide */
 
 /* When an old decision is reviewed */
 #define OUTLIERS          3u        /* samples in a row that are twice or half the expected time */

@@ -202,7 +202,7 @@ static void nothing_is_confirmed_while_somebody_waits(void **state)
 		confirms(&program);
 		meets_same_level(&program, 20 * MS);
 		atomic_store(&waiters_of(client)->waiting, by[i]);
-		assert_in_range(settles_within(&program), 1, 80);
+		assert_in_range(settles_within(&program), 1, by[i] == WAITING_URGENT ? 150 : 80);
 		assert_int_not_equal(tuned_of(&program)->tuner.in_use[by[i]], 0);
 		assert_int_not_equal(tuned_of(&program)->tuner.in_use[WAITING_NOBODY], 0);
 		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
