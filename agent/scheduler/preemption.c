@@ -195,7 +195,7 @@ static void freeze(struct client *client)
 			    (unsigned long long)client->number, strerror(-r));
 }
 
-static void disobeyed(struct client *client, const char *how)
+static void disobeyed(struct client *client)
 {
 	struct preemption *preemption = &client->preemption;
 	struct usage *usage = tenant_usage(client->tenant, client->gpu);
@@ -203,12 +203,17 @@ static void disobeyed(struct client *client, const char *how)
 	preemption->disobeyed++;
 	if (usage)
 		usage->quotas.disobeyed++;
-	log_limited(LOG_WARNING, 1, WHOSE "client %llu, pid %d, %s: it is stopped",
-		    WHO(client->tenant), (unsigned long long)client->number, (int)client->pid, how);
 	if (client->gpu->kills_disobedient &&
 	    (client->ends_stops || preemption->disobeyed >= PREEMPTION_KILL))
 		process_signal(client->process, SIGKILL);
 }
+
+/* Each place has a limit of its own: a client that does one thing all the time hides nothing else.
+ */
+#define SAY(client, how)                                                                 \
+	log_limited(LOG_WARNING, 1, WHOSE "client %llu, pid %d, " how ": it is stopped", \
+		    WHO((client)->tenant), (unsigned long long)(client)->number,         \
+		    (int)(client)->pid)
 
 static void end_hold(struct client *client)
 {
@@ -221,14 +226,17 @@ static void end_hold(struct client *client)
 
 static void look_for_disobedience(struct client *client, uint64_t now)
 {
-	if (cleared_hold(client, now))
-		disobeyed(client, "has cleared its hold word");
+	if (cleared_hold(client, now)) {
+		SAY(client, "has cleared its hold word");
+		disobeyed(client);
+	}
 	bool ran = ran_while_stopped(client, now), used = used_while_stopped(client, now);
 	if (!ran && !used)
 		return;
 	/* A report may only have come late; the driver's count is certain. */
 	client->ends_stops |= used;
-	disobeyed(client, "runs while it is stopped");
+	SAY(client, "runs while it is stopped");
+	disobeyed(client);
 	freeze(client);
 	channels_stop_again(&client->channels);
 }
