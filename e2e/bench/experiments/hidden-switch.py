@@ -4,6 +4,7 @@ it comes (weir_expect()), or it copies 2 MiB right before: how much of the switc
 import time
 
 import bursts
+from clock import Clock
 from report import at_most
 
 SHOWS = "latency of a single kernel beside torch.mm under time-slicing, with and without a hint before the launch"
@@ -36,20 +37,37 @@ def launches(bench, client):
     return known.get("launches", 0), time.monotonic()
 
 
+def run_alone(bench, extra=()):
+    """HIGH's figures, and the clock."""
+    with Clock(bench.node.simulated) as clock:
+        return {**high(bench, False, extra).result(), "clock": clock.median}
+
+
 def beside(bench, low, extra=(), way=None):
-    """HIGH's figures, and LOW's launches a second meanwhile."""
+    """HIGH's figures, the clock, and LOW's launches a second meanwhile."""
     client = high(bench, True, extra, way)
     client.wait_ready()
     before, begin = launches(bench, low)
-    result = client.result()
+    with Clock(bench.node.simulated) as clock:
+        result = {**client.result(), "clock": clock.median}
     after, end = launches(bench, low)
     return result, (after - before) / (end - begin)
+
+
+def at_its_clock(result, alone):
+    """How much longer it took than alone at the clock that LOW's power leaves: the wait for the GPU."""
+    if not result.get("clock") or not alone.get("clock"):
+        return ""
+    slower = alone["clock"] / result["clock"]
+    waits = ", p99 ".join(f"{result[name] - alone[name] * slower:+.0f}" for name in ("median", "p99"))
+    return f"; {waits} us at {result['clock']:.0f} MHz (alone {alone['clock']:.0f})"
 
 
 def show(bench, what, result, alone, rate=0):
     median, p99 = result["median"] - alone["median"], result["p99"] - alone["p99"]
     rates = f", LOW {rate:.0f}/s" if rate else ""
-    bench.report.add(what, f"{median:+.0f} us, p99 {p99:+.0f} us", baselines=f"{bursts.figures(result)}{rates}")
+    text = f"{bursts.figures(result)}{rates}{at_its_clock(result, alone)}"
+    bench.report.add(what, f"{median:+.0f} us, p99 {p99:+.0f} us", baselines=text)
     return median, p99
 
 
@@ -57,10 +75,10 @@ def run(bench):
     bench.node.stop_mps()
     hint = ("--hint-us", str(HINT_US))
     copy = ("--copy-kib", str(COPY_KIB))
-    alone = high(bench, False).result()
+    alone = run_alone(bench)
     bench.report.add("HIGH alone", bursts.figures(alone))
-    alone_hint = high(bench, False, hint).result()
-    alone_copy = high(bench, False, copy).result()
+    alone_hint = run_alone(bench, hint)
+    alone_copy = run_alone(bench, copy)
     low = bursts.low_of(bench, "mm")
     with bench.node.running("low", low.argv, bursts.LOW, False):
         show(bench, "time-slicing", high(bench, False).result(), alone)
