@@ -20,6 +20,8 @@ static void must_agree_so(const struct problem *problem, uint64_t seed, unsigned
 	seen->resumable += run.has[WEIR_RESUMABLE];
 	seen->evictions += run.evictions;
 	seen->saves += run.saves;
+	seen->partial += run.partial;
+	seen->returns += run.returns;
 	run_deinit(&run);
 	if (!good)
 		fail_msg("%s%s, seed %llu: %s", problem->kernel,

@@ -7,6 +7,7 @@
 struct seen {
 	unsigned kernels, resumable; /* kernels, and those accepted by resumable */
 	unsigned evictions, saves;   /* evictions, and those with saved blocks */
+	unsigned partial, returns;   /* launches that left some SMs, and came back to them */
 };
 
 /* Fails the test unless each form leaves the native kernel's memory, in @schedules random

@@ -29,6 +29,7 @@
 #define PERIOD_NS      8000u
 #define SLICES         5u
 #define DRAIN          100000u /* ns: blocks are finished rather than saved */
+#define SMS_LEFT       16u     /* at most; more than the simulated GPU has */
 
 #define REAL(name)    ((__typeof__(name) *)dlsym(RTLD_NEXT, name_of(name)))
 #define name_of(name) #name
@@ -37,7 +38,7 @@ struct pair {
 	CUfunction native, formed;
 	size_t parameters;
 	CUdeviceptr words;
-	uint32_t serial;
+	uint32_t serial, partial;             /* launches that left some SMs, as of the last look */
 	uint32_t save_fixed, save_per_thread; /* resumable (weir/transform.h) */
 	CUdeviceptr saves;
 	size_t saves_size;
@@ -57,6 +58,7 @@ static struct {
 	struct save saves[FUNCTIONS_MAX];
 	size_t save_count;
 	volatile uint64_t *demand;
+	volatile uint32_t *sms; /* to be left to others; 8 bytes behind the demand */
 	CUdeviceptr demand_address;
 	_Atomic bool stop;
 	pthread_t demand_thread;
@@ -73,14 +75,18 @@ static void must(CUresult result, const char *what)
 }
 #define MUST(call) must(call, #call)
 
-/* Demands the GPU for a while, then not. */
+/* Demands some SMs now and then, and the GPU for a while, then not. */
 static void *ask(void *data)
 {
 	uint64_t random = 4711;
 
 	(void)data;
 	while (!state.stop) {
-		usleep(random_below(&random, 400));
+		for (unsigned k = random_below(&random, 4); k; k--) {
+			usleep(random_below(&random, 100));
+			*state.sms = random_below(&random, 2) ? random_below(&random, SMS_LEFT) : 0;
+		}
+		usleep(random_below(&random, 100));
 		*state.demand = 1;
 		usleep(random_below(&random, 100));
 		*state.demand = 0;
@@ -90,11 +96,15 @@ static void *ask(void *data)
 
 static void report(void)
 {
+	unsigned partial = 0;
+
+	for (size_t k = 0; k < state.count; k++)
+		partial += state.pairs[k].partial;
 	state.stop = true;
 	if (state.demand_thread)
 		pthread_join(state.demand_thread, NULL);
-	fprintf(stderr, "forms: %u launches, %u continuations, %u native\n", state.launches,
-		state.continuations, state.natives);
+	fprintf(stderr, "forms: %u launches, %u continuations, %u partial, %u native\n",
+		state.launches, state.continuations, partial, state.natives);
 }
 
 static void init(void)
@@ -114,6 +124,7 @@ static void init(void)
 	MUST(cuMemHostRegister(page, sizeof(page), CU_MEMHOSTREGISTER_DEVICEMAP));
 	MUST(cuMemHostGetDevicePointer(&state.demand_address, page, 0));
 	state.demand = page;
+	state.sms = (volatile uint32_t *)&page[1];
 	if (!state.is_calm)
 		pthread_create(&state.demand_thread, NULL, ask, NULL);
 	atexit(report);
@@ -270,6 +281,7 @@ static bool is_done(const struct launch *l)
 
 	MUST(REAL(cuStreamSynchronize)(l->stream));
 	MUST(cuMemcpyDtoH(&words, l->pair->words, sizeof(words)));
+	l->pair->partial = words.partial;
 	return words.done == l->pair->serial;
 }
 
@@ -289,11 +301,17 @@ static void run_persistent(struct launch *l)
 					   .drain = random_below(&state.random, 2) ? DRAIN : 0,
 					   .pace = 65536, /* 1 GHz */
 					   .kind = (uint32_t)(l->pair - state.pairs)};
+	if (random_below(&state.random, 2)) {
+		hidden->room = state.demand_address + sizeof(uint64_t);
+		hidden->quota = weir_quota(*state.sms);
+	}
 	l->workers = worker_count(l);
 	weir_cut(hidden, chunk ? (unsigned)atoi(chunk) : 1 + random_below(&state.random, 8),
 		 l->workers, (int)random_below(&state.random, 2),
-		 (enum weir_ticket_order)random_below(&state.random, 2));
+		 hidden->room ? WEIR_TICKETS_IN_ROW
+			      : (enum weir_ticket_order)random_below(&state.random, 2));
 	l->workers = l->workers < hidden->tickets ? l->workers : hidden->tickets;
+	hidden->dealt = random_below(&state.random, 2) ? l->workers : 0;
 	if (l->pair->save_fixed)
 		prepare_saves(l->pair, l, l->workers, hidden);
 	l->parameters[l->pair->parameters] = hidden;

@@ -19,6 +19,7 @@
 #define SAVED_TICKETS    16
 #define SAVED_TICKETS_AT 32
 #define PARAMETERS_MAX   256
+#define SMS              4
 #define FORMS            (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
 
 static void remember(void *data, const struct weir_verdict *verdict)
@@ -104,7 +105,7 @@ static void launch_init(struct launch *launch, struct run *run, enum weir_form f
 					  .block = problem->block,
 					  .dynamic_shared = problem->dynamic_shared,
 					  .params = launch->parameters,
-					  .sm_count = 4,
+					  .sm_count = SMS,
 					  .max_instructions = INSTRUCTIONS_MAX};
 	own = ptx_kernel_param_count(launch->kernel) - (hidden ? 1 : 0);
 	if (own > 0)
@@ -142,7 +143,8 @@ static void *run_blocks(void *data)
 
 	while ((block = launch->next++) < blocks_of(launch->ptx.grid)) {
 		struct ptx_error why;
-		int r = ptx_run_block(launch->kernel, &launch->ptx, block, 0, NULL, &why, NULL);
+		int r = ptx_run_block(launch->kernel, &launch->ptx, block, block % SMS, NULL, &why,
+				      NULL);
 
 		if (!r)
 			continue;
@@ -201,9 +203,32 @@ static bool run_sliced(struct run *run, uint32_t *out)
 	return true;
 }
 
+/* What the host asks of a launch. */
+struct asked {
+	volatile uint64_t demand;
+	volatile uint32_t hold, sms;
+};
+
+/* SMs that are to be left: none mostly, or garbage. */
+static uint32_t random_sms(struct run *run)
+{
+	unsigned n = random_below(&run->random, 2 * SMS + 1);
+
+	return n < 2 * SMS ? (n > SMS ? n - SMS : 0) : (uint32_t)random_below(&run->random, ~0u);
+}
+
+/* The quota changes while the workers run. */
+static void change_quota(struct run *run, struct asked *asked)
+{
+	for (unsigned k = random_below(&run->random, 4); k; k--) {
+		usleep(random_below(&run->random, 100));
+		asked->sms = random_sms(run);
+	}
+}
+
 /* Runs the workers of a launch on threads, with a demand at the start, later, or never. A stale
  * launch runs beside them. */
-static void run_workers(struct launch *launch, struct launch *stale, volatile uint64_t *demand)
+static void run_workers(struct launch *launch, struct launch *stale, struct asked *asked)
 {
 	pthread_t threads[THREADS + 1];
 	unsigned moment = random_below(&launch->run->random, 4), n = 0;
@@ -212,16 +237,17 @@ static void run_workers(struct launch *launch, struct launch *stale, volatile ui
 	launch->next = 0;
 	stale->ptx.grid = launch->ptx.grid;
 	stale->next = 0;
-	*demand = moment == 0;
+	asked->demand = moment == 0;
 	if (!pthread_create(&threads[n], NULL, run_blocks, stale))
 		n++;
 	for (unsigned k = 0; k < THREADS; k++)
 		if (!pthread_create(&threads[n], NULL, run_blocks, launch))
 			n++;
+	change_quota(launch->run, asked);
 	if (moment == 1)
 		usleep(random_below(&launch->run->random, 300));
 	if (moment != 3)
-		*demand = 1;
+		asked->demand = 1;
 	while (n)
 		pthread_join(threads[--n], NULL);
 }
@@ -232,14 +258,34 @@ static bool fail(struct run *run, enum weir_form form, const char *what)
 	return false;
 }
 
+/* What the words and the report say of a launch that left some SMs. */
+static bool count_quota(struct run *run, enum weir_form form, const struct weir_words *words,
+			volatile struct weir_report *report, uint32_t partial, uint32_t returns)
+{
+	uint64_t now = (uint64_t)words->returns << 32 | words->partial;
+
+	run->partial += words->partial - partial;
+	run->returns += words->returns - returns;
+	if (words->partial - partial > 1 || words->returns - returns > 1)
+		return fail(run, form, "a launch left more than once");
+	if (words->returns != returns && words->done == run->serial)
+		return fail(run, form, "a launch that is done came back");
+	if (report->partial != (words->partial != partial ? now : 0))
+		return fail(run, form, "the report does not tell that workers left");
+	if (words->quota & (WEIR_QUOTA_GONE | WEIR_QUOTA_RETURNING) ||
+	    (words->done == run->serial && words->quota))
+		return fail(run, form, "the quota is not in order");
+	return true;
+}
+
 /* Launches continuations until the words say done, then one more, which must do nothing. The number
  * of workers changes between launches unless blocks are saved. */
 static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 			   struct weir_words *words, struct weir_persistent *hidden,
-			   volatile uint64_t *demand)
+			   struct asked *asked)
 {
 	volatile struct weir_report *report = (volatile void *)(uintptr_t)hidden->report;
-	uint32_t saved = words->saved, drained = words->drained;
+	uint32_t saved = words->saved, drained = words->drained, partial, returns;
 	bool has_saved;
 	struct weir_persistent before = *hidden;
 	struct launch launch, stale;
@@ -247,13 +293,17 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 
 	before.serial--;
 	before.fresh = 0;
+	run->serial = hidden->serial;
 	launch_init(&stale, run, form, out, &before, sizeof(before));
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
-		launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
-		*report = (struct weir_report){0};
 		if (form != WEIR_RESUMABLE || launches == 1)
 			run->workers = 1 + random_below(&run->random, WORKERS_MAX);
-		run_workers(&launch, &stale, demand);
+		hidden->dealt = random_below(&run->random, 2) ? run->workers : 0;
+		launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
+		*report = (struct weir_report){0};
+		partial = words->partial;
+		returns = words->returns;
+		run_workers(&launch, &stale, asked);
 		hidden->fresh = 0;
 		if (!is_good(&launch, weir_form_name(form)) || !is_good(&stale, "stale"))
 			return false;
@@ -267,6 +317,8 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 			return fail(run, form, "the report is not what the words say");
 		if (words->left || words->ticket > hidden->tickets)
 			return fail(run, form, "the words are not in order");
+		if (!count_quota(run, form, words, report, partial, returns))
+			return false;
 	}
 	if (words->done != hidden->serial)
 		return fail(run, form, "it never gets done");
@@ -274,7 +326,7 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 	if (!hidden->drain && words->drained != drained)
 		return fail(run, form, "a block that had to be saved was drained");
 	launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
-	run_workers(&launch, &stale, demand);
+	run_workers(&launch, &stale, asked);
 	if (words->done != hidden->serial || words->left || words->ticket || words->resume)
 		return fail(run, form, "a continuation too many did something");
 	return is_good(&launch, "when done");
@@ -304,17 +356,16 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 	struct ptx_dim grid = run->problem->grid;
 	struct weir_words *words = aligned_alloc(32, sizeof(*words));
 	struct weir_report report;
-	uint64_t demand = 0;
-	uint32_t hold = 0;
-	struct weir_persistent hidden = {.words = (uintptr_t)words,
-					 .demand = (uintptr_t)&demand,
-					 .hold = random_below(&run->random, 2) ? (uintptr_t)&hold
-									       : 0,
-					 .grid = {grid.x, grid.y, grid.z},
-					 .blocks = (uint32_t)blocks_of(grid),
-					 .report = (uintptr_t)&report,
-					 .period = random_below(&run->random, 3) * 10000,
-					 .pace = 65536};
+	struct asked asked = {0};
+	struct weir_persistent hidden = {
+		.words = (uintptr_t)words,
+		.demand = (uintptr_t)&asked.demand,
+		.hold = random_below(&run->random, 2) ? (uintptr_t)&asked.hold : 0,
+		.grid = {grid.x, grid.y, grid.z},
+		.blocks = (uint32_t)blocks_of(grid),
+		.report = (uintptr_t)&report,
+		.period = random_below(&run->random, 3) * 10000,
+		.pace = 65536};
 	void *saves = new_saves(run, &hidden);
 	bool good = words && saves;
 
@@ -323,13 +374,17 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 	for (hidden.serial = 1; good && hidden.serial <= 2; hidden.serial++) {
 		out = results(run, out);
 		hidden.ahead = form == WEIR_PERSISTENT && random_below(&run->random, 2);
+		hidden.room = random_below(&run->random, 2) ? (uintptr_t)&asked.sms : 0;
+		asked.sms = random_sms(run);
+		hidden.quota = weir_quota(random_below(&run->random, 2) ? asked.sms : 0);
 		weir_cut(&hidden, 1 + random_below(&run->random, 2 + hidden.blocks / 3),
 			 1 + random_below(&run->random, WORKERS_MAX),
 			 (int)random_below(&run->random, 2),
-			 (enum weir_ticket_order)random_below(&run->random, 2));
+			 hidden.room ? WEIR_TICKETS_IN_ROW
+				     : (enum weir_ticket_order)random_below(&run->random, 2));
 		hidden.fresh = random_below(&run->random, 2);
 		hidden.drain = drains[random_below(&run->random, 3)];
-		good = run_until_done(run, form, out, words, &hidden, &demand) &&
+		good = run_until_done(run, form, out, words, &hidden, &asked) &&
 		       compare(run, weir_form_name(form), out);
 	}
 	run->evictions += words ? words->evictions : 0;

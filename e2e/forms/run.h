@@ -35,7 +35,10 @@ struct run {
 	unsigned evictions; /* so far */
 	unsigned saves;     /* of those with saved blocks */
 	unsigned drains;    /* blocks that were finished rather than saved */
-	unsigned workers;   /* of the current launch */
+	unsigned partial;   /* launches from which workers left by a quota */
+	unsigned returns;   /* of those that were closed to bring them back */
+	unsigned workers;   /* of the current launch, and */
+	uint32_t serial;    /* its serial */
 	uint32_t save_fixed, save_per_thread;
 	bool has[WEIR_FORM_COUNT];
 	char message[RUN_MESSAGE_MAX]; /* what failed, or why a form is missing */

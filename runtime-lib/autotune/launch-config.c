@@ -104,6 +104,7 @@ static void cut(struct launch_config *config, uint32_t chunk, bool ahead)
 	config->hidden.ahead = ahead;
 	weir_cut(&config->hidden, chunk, config->workers, !ahead, config->order);
 	config->workers = smaller(config->workers, config->hidden.tickets);
+	config->hidden.dealt = config->workers;
 }
 
 /* Gives it tickets of @chunk blocks. @ahead: the next ticket is drawn early. */

@@ -52,7 +52,7 @@ struct flight {
 
 /* struct weir_report, as the worker reads it. */
 struct preempt_report {
-	_Atomic uint64_t launch, blocks;
+	_Atomic uint64_t launch, blocks, partial, reserved;
 };
 static_assert(sizeof(struct preempt_report) == sizeof(struct weir_report), "one layout");
 

@@ -1,5 +1,7 @@
 #include "passes/hidden.h"
 
+#include "passes/quota/quota.h"
+
 #include <stdio.h>
 
 static struct operand load(struct cursor *at, struct rewrite *rewrite, enum type_id type,
@@ -25,39 +27,37 @@ struct operand hidden64(struct cursor *at, struct rewrite *rewrite, unsigned off
 
 struct operand hidden_dealt(struct cursor *at, struct rewrite *rewrite)
 {
-	struct reg *reg;
-
-	if (rewrite->safe)
-		return op_int(0);
-	reg = edit_register(rewrite->function, TYPE_b32);
-	edit_code(at, "mov.u32 %0, %nctaid.x;", op_reg(reg));
-	return op_reg(reg);
+	return rewrite->safe ? op_int(0) : hidden32(at, rewrite, HIDDEN(dealt));
 }
 
-void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
-		 struct operand next, struct operand otherwise)
+void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand words, bool quota,
+		 struct operand otherwise)
 {
 	struct operand demand = hidden64(at, rewrite, HIDDEN(demand));
 	struct operand hold = hidden64(at, rewrite, HIDDEN(hold));
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
+	struct operand time = quota ? quota_time(at, rewrite, words) : words;
 	struct reg *asked = edit_register(rewrite->function, TYPE_b64);
 
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b64 %now, %after, %old;"
-		  "  setp.eq.u64 %p, %0, 0; @%p bra %1;"
-		  "  mov.u64 %now, %globaltimer; setp.lt.u64 %p, %now, %2; @%p bra %1;"
-		  "  cvt.u64.u32 %after, %3; add.u64 %after, %now, %after;"
-		  "  atom.global.cas.b64 %old, [%4], %2, %after;"
-		  "  setp.ne.u64 %p, %old, %2; @%p bra %1; }",
-		  demand, otherwise, next, period, words);
+		  "{ .reg .pred %p; .reg .b64 %now, %after, %next, %old;"
+		  "  ld.volatile.global.u64 %next, [%3]; setp.eq.u64 %p, %0, 0; @%p bra %1;"
+		  "  mov.u64 %now, %globaltimer; setp.lt.u64 %p, %now, %next; @%p bra %1;"
+		  "  cvt.u64.u32 %after, %2; add.u64 %after, %now, %after;"
+		  "  atom.global.cas.b64 %old, [%3], %next, %after;"
+		  "  setp.ne.u64 %p, %old, %next; @%p bra %1; }",
+		  demand, otherwise, period, time);
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %held; .reg .b64 %held64;"
 		  "  ld.volatile.global.u64 %0, [%1];"
 		  "  mov.u32 %held, 0; setp.ne.u64 %p, %2, 0;"
 		  "  @%p ld.volatile.global.u32 %held, [%2];"
-		  "  cvt.u64.u32 %held64, %held; or.b64 %0, %0, %held64;"
-		  "  setp.eq.u64 %p, %0, 0; @%p bra %3; }",
-		  op_reg(asked), demand, hold, otherwise);
+		  "  cvt.u64.u32 %held64, %held; or.b64 %0, %0, %held64; }",
+		  op_reg(asked), demand, hold);
+	if (quota)
+		quota_poll(at, rewrite, words, op_reg(asked));
+	edit_code(at, "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; }", op_reg(asked),
+		  otherwise);
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %old;"
 		  "  atom.global.or.b32 %old, [%0+16], 0x80000000; setp.ge.s32 %p, %old, 0;"

@@ -13,6 +13,6 @@ struct operand hidden64(struct cursor *at, struct rewrite *rewrite, unsigned off
 struct operand hidden_dealt(struct cursor *at, struct rewrite *rewrite);
 
 /* Polls if the period is over: if the launch is asked to leave, closes the words and falls through;
- * else goes to @otherwise. @next: the value read from words.next_poll. */
-void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
-		 struct operand next, struct operand otherwise);
+ * else goes to @otherwise. @quota: looks for the quota as well, which may close the launch, too. */
+void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand words, bool quota,
+		 struct operand otherwise);

@@ -313,7 +313,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 		       struct operand id, struct block *decide)
 {
 	struct function *f = rewrite->function;
-	struct operand group = op_reg(edit_register(f, TYPE_b64)), words;
+	struct operand group = op_reg(edit_register(f, TYPE_b64));
 	struct operand next = op_reg(edit_register(f, TYPE_b64));
 	struct operand watch = op_variable(rewrite->safe->watch);
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
@@ -334,9 +334,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 		  "  cvt.u64.u32 %period64, %5; setp.lt.u64 %p, %4, %period64; @%p bra %6;"
 		  "  add.u64 %now, %now, %period64; st.volatile.global.u64 [%0+24], %now; }",
 		  group, op_reg(go), id, op_block(mark), next, period, op_block(decide), watch);
-	words = hidden64(at, rewrite, HIDDEN(words));
-	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
-	hidden_poll(at, rewrite, words, next, op_block(decide));
+	hidden_poll(at, rewrite, hidden64(at, rewrite, HIDDEN(words)), false, op_block(decide));
 	safe_point_set_flags(at, rewrite, id);
 	edit_code(at,
 		  "{ .reg .b32 %since; mov.pred %0, 1; mov.u32 %since, %globaltimer_lo;"

@@ -1,7 +1,8 @@
 // clang-format off
 /* The loop around the blocks of the grid.
  *
- *	enter     no ticket yet; a stale launch -> end
+ *	enter     no ticket yet; a stale launch -> end; its ticket needs no drawing -> given
+ *	first_draw  as draw, and -> given
  *	draw      the first thread draws the next ticket -> body if a block is left to run before it
  *	given     the first thread polls if due; all threads learn the ticket -> leave if it is refused
  *	first     computes the ticket's first block
@@ -32,6 +33,7 @@
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/pass.h"
+#include "passes/quota/quota.h"
 #include "passes/safe-point.h"
 #include "passes/save/drain.h"
 
@@ -49,7 +51,8 @@ struct frame {
 	struct reg *left, *count;  /* live through the body */
 	struct reg *ticket, *line; /* live from given to first */
 	struct reg *axis[3];       /* live through the body; NULL, but never for x: not used */
-	struct block *draw, *given, *told, *first, *segment, *body, *used_up, *leave, *end;
+	struct block *first_draw, *draw, *given, *told, *first, *segment, *body, *used_up, *leave,
+		*end;
 };
 
 /* A predicate: this is the first thread of the block. */
@@ -147,33 +150,41 @@ static void write_enter(struct frame *fr, struct block *enter)
 			  op_variable(fr->rewrite->tally));
 	if (!fr->rewrite->safe)
 		edit_code(&at,
-			  "{ .reg .b32 %w; mov.u32 %w, %ctaid.x; add.u32 %0, %1, %w; bra %2; }",
-			  op_reg(fr->drawn), base, op_block(fr->given));
+			  "{ .reg .pred %p; .reg .b32 %w; mov.u32 %w, %ctaid.x; add.u32 %0, %1, %w;"
+			  "  setp.eq.u32 %p, %2, 0; @%p bra %3; bra %4; }",
+			  op_reg(fr->drawn), base, hidden_dealt(&at, fr->rewrite),
+			  op_block(fr->first_draw), op_block(fr->given));
 }
 
-/* `inc` with a limit that is never reached instead of `add`: ptxas combines the additions of a
- * warp, which takes longer than this single one. */
+/* The first thread draws a ticket, unless a quota refuses it. `inc` with a limit that is never
+ * reached instead of `add`: ptxas combines the additions of a warp, which takes longer than this
+ * single one. */
 static void write_draw(struct cursor *at, struct frame *fr)
 {
-	edit_code(at, "@%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe; bar.warp.sync 0xffffffff;",
-		  leader(at, fr), op_reg(fr->drawn), hidden64(at, fr->rewrite, HIDDEN(words)));
+	struct block *draws = edit_new_block(fr->f), *drawn = edit_new_block(fr->f);
+	struct operand first = leader(at, fr), ticket = op_reg(fr->drawn);
+	struct operand dealt = hidden_dealt(at, fr->rewrite);
+
+	quota_look(at, fr->rewrite, first, ticket, dealt, draws, drawn);
+	edit_code(at, "@%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe;", first, ticket,
+		  hidden64(at, fr->rewrite, HIDDEN(words)));
+	cursor_place(at, drawn);
+	edit_code(at, "bar.warp.sync 0xffffffff;");
+	if (!fr->rewrite->safe)
+		edit_code(at, "add.u32 %0, %0, %1;", ticket, dealt);
 }
 
-/* With safe points, `given` is the only entry of the ticket loop, because resuming threads use it,
- * too (save.c). Without, each worker has its first ticket without drawing. */
-static void write_draws(struct frame *fr, struct block *enter)
+/* `given` is the only entry of the ticket loop: resuming threads use it, too (save.c), and ptxas
+ * makes better code of such loops. So there is a second copy of the drawing in front of it. */
+static void write_draws(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
 
 	write_draw(&at, fr);
-	if (!fr->rewrite->safe) {
-		edit_code(&at,
-			  "{ .reg .pred %p; .reg .b32 %n; mov.u32 %n, %nctaid.x;"
-			  "  add.u32 %0, %0, %n; setp.ge.s32 %p, %1, 0; @%p bra %2; }",
-			  op_reg(fr->drawn), op_reg(fr->left), op_block(fr->body));
-		return;
-	}
-	at = cursor_end(fr->f, edit_block(fr->f, enter, "first_draw"));
+	if (!fr->rewrite->safe)
+		edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 0; @%p bra %1; }",
+			  op_reg(fr->left), op_block(fr->body));
+	at = cursor_end(fr->f, fr->first_draw);
 	write_draw(&at, fr);
 	edit_code(&at, "bra %0;", op_block(fr->given));
 }
@@ -190,12 +201,9 @@ static void write_fence(struct cursor *at)
 /* For the first thread. Its ticket is already drawn and stays valid if it was not refused. */
 static void write_poll(struct cursor *at, struct frame *fr)
 {
-	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
-	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
-
 	write_poll_filter(at, fr->told);
-	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
-	hidden_poll(at, fr->rewrite, words, next, op_block(fr->told));
+	hidden_poll(at, fr->rewrite, hidden64(at, fr->rewrite, HIDDEN(words)), true,
+		    op_block(fr->told));
 	if (!fr->rewrite->safe) {
 		write_fence(at);
 	} else {
@@ -424,16 +432,18 @@ static void write_resume(struct cursor *at, struct frame *fr, struct operand wor
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 
 /* If an open word refused the last worker, all tickets were drawn and are done. Prepares the words
- * without reading them and goes to @tell. */
+ * without reading them and goes to @tell, unless there was a @quota. */
 static void write_all_done(struct cursor *at, struct frame *fr, struct operand words,
-			   struct operand done, struct block *tell)
+			   struct operand done, struct operand quota, struct block *tell)
 {
 	struct block *closed = edit_new_block(fr->f);
 
-	edit_code(at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }", op_reg(fr->ticket),
-		  op_block(closed));
 	edit_code(at,
-		  "{ .reg .b32 %zero; mov.u32 %zero, 0;"
+		  "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; setp.ne.or.u32 %p, %1, 0, %p;"
+		  "  @%p bra %2; }",
+		  op_reg(fr->ticket), quota, op_block(closed));
+	edit_code(at,
+		  "{ .reg .b32 %zero; mov.u32 %zero, 0; st.volatile.global.u32 [%0+36], %zero;"
 		  "  st.volatile.global.v4.u32 [%0+16], {%zero, %zero, %zero, %zero};"
 		  "  mov.u32 %1, %2; st.volatile.global.u32 [%0+8], %1; bra %3; }",
 		  words, done, hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(tell));
@@ -443,7 +453,7 @@ static void write_all_done(struct cursor *at, struct frame *fr, struct operand w
 static void write_leave(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->leave);
-	struct operand end = op_block(fr->end), words, serial, tickets, report;
+	struct operand end = op_block(fr->end), words, serial, tickets, report, quota = op_int(0);
 	struct operand is_done = op_reg(edit_register(fr->f, TYPE_pred));
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
@@ -461,10 +471,11 @@ static void write_leave(struct frame *fr)
 		write_fence(&at); /* another thread of the block may have closed the launch */
 	} else {                  /* only a last worker writes it, and the count orders that */
 		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);
+		quota = quota_of_last(&at, fr->rewrite, words);
 	}
 	write_count(&at, fr, words, end);
 	if (!fr->rewrite->safe)
-		write_all_done(&at, fr, words, done, tell);
+		write_all_done(&at, fr, words, done, quota, tell);
 	write_fence(&at);
 	edit_code(&at,
 		  "{ .reg .pred %open; .reg .b32 %t;"
@@ -475,6 +486,7 @@ static void write_leave(struct frame *fr)
 		  words, tickets, is_done, done, evictions, restart,
 		  hidden_dealt(&at, fr->rewrite));
 	write_resume(&at, fr, words, serial, restart, tickets, is_done);
+	quota_end(&at, fr->rewrite, is_done);
 	edit_code(&at,
 		  "{ .reg .b32 %zero; @%1 mov.u32 %4, 0; mov.u32 %zero, 0;"
 		  "  st.volatile.global.u32 [%0+24], %zero; st.volatile.global.u32 [%0+16], %4;"
@@ -569,8 +581,10 @@ static void run(struct rewrite *rewrite)
 	fr.leave = edit_block(f, fr.used_up, "leave");
 	fr.end = edit_block(f, fr.leave, "end");
 	show(&fr, enter);
+	fr.first_draw =
+		edit_block(f, fr.rewrite->safe ? fr.rewrite->safe->enter : enter, "first_draw");
 	write_enter(&fr, enter);
-	write_draws(&fr, fr.rewrite->safe ? fr.rewrite->safe->enter : NULL);
+	write_draws(&fr);
 	write_given(&fr);
 	write_first(&fr);
 	write_segment(&fr);

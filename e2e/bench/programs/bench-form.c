@@ -69,6 +69,7 @@ static void form_init(struct form *form, const struct workload *w, const struct 
 	weir_cut(&form->hidden, chunk, form->workers, 1, WEIR_TICKETS_IN_ROW);
 	if (form->workers > form->hidden.tickets)
 		form->workers = form->hidden.tickets;
+	form->hidden.dealt = form->workers;
 	/* More than anything in these kernels needs (bench-kernels asks the transformer). */
 	form->hidden.save_stride = SAVE_FIXED + SAVE_PER_THREAD * spin->threads;
 	CU(cuMemAlloc(&form->saves, form->workers * form->hidden.save_stride));

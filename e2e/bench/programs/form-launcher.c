@@ -331,6 +331,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		workers[0] -= (uint32_t)plan->workload->sm_count;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
+	hidden->dealt = workers[0];
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed) {
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 		kernel->block_bytes = hidden->save_stride;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 8
+#define WEIR_PREEMPT_ABI 9
 
 /* Sliced: a launch covers a part of the grid and has grid dimensions of its own. */
 struct weir_slice {
@@ -89,22 +89,56 @@ struct weir_persistent {
 	 * tickets can be compared. */
 	uint32_t kind;
 	uint32_t pace; /* with `drain`: cycles of %clock in 65536 ns */
+	/* Address of a uint32_t that the host writes: the number of SMs that the kernel must leave
+	 * to others. 0: none, ever; also where `demand` is 0. Otherwise `across` is 1, because
+	 * blocks may wait for earlier blocks, and there are at most 65535 workers. */
+	uint64_t room;
+	/* The quota until the first poll, as in weir_words; 0: all SMs. */
+	uint32_t quota;
+	/* Persistent: the number of workers: worker w has ticket `resume + w` without drawing; or
+	 * 0: each draws its first ticket, too. A ticket that needs no drawing is run whatever the
+	 * quota is. */
+	uint32_t dealt;
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };
-static_assert(sizeof(struct weir_persistent) == 128, "layout");
+static_assert(sizeof(struct weir_persistent) == 144, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
+static_assert(offsetof(struct weir_persistent, room) == 128, "layout");
 
 #define WEIR_TICKET_CLOSED 0x80000000u
+
+/* Quota: workers on the last n SMs leave. Before it draws a ticket, a worker with %smid + n >=
+ * %nsmid leaves instead, as if there was none, and counts itself. The last worker stays, so a
+ * launch never ends before its tickets are drawn or it is closed.
+ *
+ * The winner of a poll reads `room` as well. If fewer SMs are to be left than before, and workers
+ * have left, it closes the launch: the next continuation brings them all back, and nothing has to
+ * be queued beside the chain. A closed launch keeps its quota for the continuation. */
+#define WEIR_QUOTA_GONE      0x0000ffffu /* workers of this launch that left by it */
+#define WEIR_QUOTA_SHIFT     16
+#define WEIR_QUOTA_SMS_MAX   0xfffu      /* n, above the shift */
+#define WEIR_QUOTA_RETURNING 0x40000000u /* the launch was closed to bring them back */
+#define WEIR_QUOTA_KNOWN     0x80000000u /* n counts, even if it is 0; without: the parameter's */
+
+/* What a launcher passes as `quota` when @sms SMs are to be left. */
+static inline uint32_t weir_quota(uint32_t sms)
+{
+	uint32_t n = sms < WEIR_QUOTA_SMS_MAX ? sms : WEIR_QUOTA_SMS_MAX;
+
+	return n ? WEIR_QUOTA_KNOWN | n << WEIR_QUOTA_SHIFT : 0;
+}
 
 /* In device memory, two sectors. Kernels write the words; the launcher may read them.
  *
  * - next_poll: when this time has come, a thread that draws a ticket or reaches a safe point may
  * move it by a period with compare-and-swap. The winner reads demand and hold.
  *
- * - ticket: the next ticket; atomic addition of 1 draws it. In persistent, worker w has ticket
- * `resume + w` without drawing, and draws count from the number of workers on. A thread that sees
+ * - next_quota: the same for threads that draw a ticket in resumable, if there is `room`.
+ *
+ * - ticket: the next ticket; atomic addition of 1 draws it. In persistent, draws count from `dealt`
+ * on. A thread that sees
  * the demand sets the top bit. The first to do so stores the next ticket in `restart`. All later
  * draws are larger than any ticket and so refused: `restart` is the smallest refused ticket.
  *
@@ -115,6 +149,11 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
  * - resume: in persistent, the first ticket of the next launch. In resumable, the serial of a
  * launch with saved blocks: a worker of a continuation reads its save only if this is its serial.
  * Every worker has then written whether it saved a block, so saves need no initialisation.
+ *
+ * - quota: see above. Compare-and-swap only, but for the last worker.
+ *
+ * - partial, returns: launches from which workers left by a quota, and those of them that were
+ * closed to bring them back (and are counted in `evictions`, too), ever; by the last worker.
  *
  * - saved, drained: only resumable kernels with safe points use them. drained: blocks whose worker
  * saw at a safe point that the launch was closed, and ran on to the end of its ticket.
@@ -128,17 +167,23 @@ struct weir_words {
 	uint32_t restart;
 	uint32_t left;
 	uint32_t resume; /* see above; or 0 */
-	uint32_t reserved[2];
+	uint32_t reserved;
+	uint32_t quota;
 	uint32_t saved, drained; /* blocks, ever (modulo 2^32) */
-	uint32_t reserved2[4];
+	uint32_t partial, returns;
+	uint64_t next_quota; /* %globaltimer */
 };
 static_assert(sizeof(struct weir_words) == 64, "two sectors: align to 32");
 static_assert(offsetof(struct weir_words, saved) == 40, "layout");
 static_assert(offsetof(struct weir_words, ticket) == 16, "layout");
+static_assert(offsetof(struct weir_words, quota) == 36, "layout");
+static_assert(offsetof(struct weir_words, partial) == 48, "layout");
 
 /* What the last worker of a launch tells the host. */
 struct weir_report {
 	_Alignas(16) uint64_t launch; /* evictions << 32 | done */
-	uint64_t blocks; /* drained << 32 | saved; resumable kernels with safe points only */
+	uint64_t blocks;  /* drained << 32 | saved; resumable kernels with safe points only */
+	uint64_t partial; /* returns << 32 | partial; stored when they change */
+	uint64_t reserved;
 };
-static_assert(sizeof(struct weir_report) == 16, "layout");
+static_assert(sizeof(struct weir_report) == 32, "layout");

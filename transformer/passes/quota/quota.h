@@ -1,0 +1,43 @@
+/* Quotas: a launch leaves some SMs to others and goes on elsewhere (weir/preempt-abi.h).
+ *
+ * - A worker looks before it draws a ticket, not behind: a drawn ticket cannot be given back. The
+ * word lies in the line of the ticket word, so a look costs 10 ns per ticket on an H100. A launch
+ * without `room` does not look.
+ * - It leaves by compare-and-swap on the word with the quota and the number of those that have
+ * left. So the poll that enlarges the quota knows of every worker that left by the former one, and
+ * no worker leaves by a quota that is no longer there.
+ * - One that draws ahead decides to leave before the last block of its ticket. It counts as gone
+ * from then on, and in words.left only when it is. */
+#pragma once
+
+#include "passes/pass.h"
+
+/* A ticket that stands for none: larger than all, as those of a closed launch are, so that a worker
+ * which leaves last does not take the tickets for used up. None of the special values of resumable
+ * (safe-point.h). */
+#define QUOTA_REFUSED 0xfffffffdu
+
+/* For all threads, in front of the drawing that begins at @draws. The first thread (@leader, a
+ * predicate) of a worker that must leave goes to @drawn, with QUOTA_REFUSED less @dealt as its
+ * ticket. */
+void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leader,
+		struct operand ticket, struct operand dealt, struct block *draws,
+		struct block *drawn);
+
+/* The address of the time of the next poll at which the quota is looked for. Resumable has one of
+ * its own: its polls at safe points, which are many, do not look, as that takes registers where the
+ * kernel has its own. */
+struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct operand words);
+
+/* For the winner of a poll. @asked (64 bits): not 0 if the launch is to be closed anyway; becomes 1
+ * if it is to be closed for the sake of those that have left. */
+void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
+		struct operand asked);
+
+/* For a worker that leaves, before it counts itself: the word as it is then, or 0. If it is 0 in
+ * the last one, nobody has left by a quota, but for one that did so in this moment, whom the
+ * statistics miss. */
+struct operand quota_of_last(struct cursor *at, struct rewrite *rewrite, struct operand words);
+
+/* For the last worker: counts, and prepares the word for the next launch. @is_done: a predicate. */
+void quota_end(struct cursor *at, struct rewrite *rewrite, struct operand is_done);
