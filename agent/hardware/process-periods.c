@@ -3,7 +3,7 @@
 #include "weir/base.h"
 
 #define CLOCK_SET_NS 2000000   /* the clocks drift less between two calls */
-#define AWAITED_NS   15000000u /* after a period's end: its samples may come late */
+#define AWAITED_NS   15000000u /* after a period's end: its samples come a little later */
 #define RETRY_NS     5000000u
 #define CALL_NS      2000000u  /* after the end */
 #define JITTER_NS    10000000u /* of the ends */
@@ -74,7 +74,8 @@ uint64_t process_periods_due(const struct process_periods *periods, uint64_t now
 	if (!periods->last || !is_single(period) || now < last || now - last > RECENT * period)
 		return now + PROCESS_USE_INTERVAL_NS;
 	uint64_t n = (now - last) / period, end = last + n * period;
-	return n && now - end < AWAITED_NS ? now + RETRY_NS : end + period + CALL_NS;
+	uint64_t again = now - end < AWAITED_NS ? RETRY_NS : PROCESS_USE_INTERVAL_NS;
+	return smaller(n ? now + again : UINT64_MAX, end + period + CALL_NS);
 }
 
 bool process_use_shows(const struct process_sample *sample, uint64_t since)

@@ -3,11 +3,11 @@
  * that lets its stopped channel groups go on by itself is seen, whatever it reports.
  *
  * A call takes about 3 ms. A thread makes them, and only for a while after somebody asked: when the
- * next samples are due, or each 20 ms where that is not known, as when nobody runs. So a sample is
- * known 20 ms after its period ended at the latest. Where the driver has no samples, that is logged
- * once, and no process is ever seen.
+ * next samples are due, and each 20 ms while they have not come, as when nobody runs. So a sample
+ * is known about 20 ms after its period ended (28 ms on an H100, beside a process that kept the
+ * driver busy). Where the driver has no samples, that is logged once, and no process is ever seen.
  *
- * A process that runs all the time behind its stop is seen after 225 to 245 ms in the worst case:
+ * A process that runs all the time behind its stop is seen after about 240 ms in the worst case:
  * its period ended too soon after the stop to tell (PROCESS_USE_SURE_NS), and the next one ends 200
  * ms later. On average that takes about 130 ms. */
 #pragma once
@@ -24,7 +24,7 @@
 #define PROCESS_USE_LONGEST_NS  1000000000ull
 /* What a process runs in less time after its stop is not told from what it ran before: the time of
  * the stop and of the samples, and the per cent, are not exact. */
-#define PROCESS_USE_SURE_NS 20000000ull
+#define PROCESS_USE_SURE_NS 10000000ull
 
 struct process_sample {
 	pid_t pid;
