@@ -4,15 +4,16 @@
 
 #include "weir/log.h"
 
-#define ENTRIES       8192u /* a power of two */
-#define WAYS          4u
-#define FIRST_SAMPLES 4u
-#define SAMPLE_EVERY  128u
-#define FELT_EVERY    512u /* of short kernels, which the events disturb */
-#define WANTED_EVERY  16u
-#define VARYING       0.01 /* variance of errors of 10 % */
-#define BETTER        4    /* times less variance */
-#define ERROR_MAX     10.0
+#define ENTRIES          8192u /* a power of two */
+#define WAYS             4u
+#define FIRST_SAMPLES    4u
+#define PROFILED_SAMPLES 2u
+#define SAMPLE_EVERY     128u
+#define FELT_EVERY       512u /* of short kernels, which the events disturb */
+#define WANTED_EVERY     16u
+#define VARYING          0.01 /* variance of errors of 10 % */
+#define BETTER           4    /* times less variance */
+#define ERROR_MAX        10.0
 /* Longer samples in a row that are not believed; the latter if one is less than twice the mean. */
 #define LONGER_MOST   8u
 #define LITTLE_LONGER 32u
@@ -107,6 +108,14 @@ launch_path bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 	store_relaxed(&kernel->launches, n);
 	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < KERNEL_FELT) ||
 	       is_doubted(kernel, mean);
+}
+
+void kernel_is_profiled(struct kernel_time *kernel, uint64_t key)
+{
+	const uint32_t skipped = FIRST_SAMPLES - PROFILED_SAMPLES;
+
+	if (atomic_load(&kernel->key) == key && load_relaxed(&kernel->launches) < skipped)
+		store_relaxed(&kernel->launches, skipped);
 }
 
 void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns)

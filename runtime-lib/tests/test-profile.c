@@ -1,6 +1,7 @@
 /* Profiles on their way from one process to the next: taught when a comparison has settled a
  * kernel, and taken instead of a comparison. */
 #include "formed.h"
+#include "measure/kernel.h"
 #include "wanted.h"
 
 #include <setjmp.h>
@@ -135,12 +136,32 @@ static void nothing_is_taught_without_a_profile(void **state)
 	context_gone(n);
 }
 
+static unsigned samples_of(uint64_t key, bool profiled)
+{
+	struct kernel_time *kernel = kernel_find(key);
+	unsigned samples = 0;
+
+	if (profiled)
+		kernel_is_profiled(kernel, key);
+	for (int i = 0; i < 20; i++)
+		samples += kernel_wants_sample(kernel, false);
+	return samples;
+}
+
+static void a_profile_saves_samples(void **state)
+{
+	(void)state;
+	assert_int_equal(samples_of(0x123451, false), 4);
+	assert_int_equal(samples_of(0x123452, true), 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_one_process_learns_settles_the_next),
 		cmocka_unit_test(a_profile_of_another_geometry_is_not_taken),
 		cmocka_unit_test(nothing_is_taught_without_a_profile),
+		cmocka_unit_test(a_profile_saves_samples),
 	};
 
 	setenv("WEIR_PREEMPT_LATENCY_US", "100", 1);
