@@ -32,19 +32,23 @@ PER_CLIENT(sms)
 uint32_t sms_count(struct stream *stream, struct kernel_time *kernel, uint64_t key,
 		   const struct kernel_call *call, uint32_t yield);
 
-/* Launch path: SMs that a launch needs. @plain: it may be counted. */
-static inline uint32_t sms_of_launch(struct stream *stream, const struct level_binding *binding,
-				     struct kernel_time *kernel, uint64_t key,
-				     const struct kernel_call *call, bool plain)
-{
-	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-
-	return yield && plain ? sms_count(stream, kernel, key, call, yield) : SMS_WHOLE;
-}
-
 static inline uint32_t sms_needed(const struct client *client)
 {
 	return atomic_load(&sms_of(client)->need);
+}
+
+/* Launch path: SMs that a launch needs. @plain: it may be counted. One load while the client needs
+ * the whole GPU anyway. */
+static inline uint32_t sms_of_launch(struct stream *stream, const struct client *client,
+				     const struct level_binding *binding,
+				     struct kernel_time *kernel, uint64_t key,
+				     const struct kernel_call *call, bool plain)
+{
+	if (sms_needed(client) == SMS_WHOLE || !plain)
+		return SMS_WHOLE;
+	uint32_t yield = load_relaxed(&control_page(binding)->yield);
+
+	return yield ? sms_count(stream, kernel, key, call, yield) : SMS_WHOLE;
 }
 
 /* The need of a launch that is only expected. */
