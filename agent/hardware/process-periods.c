@@ -28,7 +28,8 @@ static void learn(struct process_periods *periods, uint64_t end_us)
 
 	if (end_us <= periods->last)
 		return;
-	bool counts = periods->last && distance >= PROCESS_USE_SHORTEST_NS;
+	bool counts = periods->last && distance >= PROCESS_USE_SHORTEST_NS &&
+		      distance <= PROCESS_USE_LONGEST_NS;
 	if (counts && (!periods->period || distance < periods->period))
 		periods->period = distance;
 	periods->last = end_us;

@@ -8,8 +8,9 @@
 #include "weir/nvml.h"
 
 #define SAMPLES_MAX 1024u
-#define HISTORY_NS  100000000u /* samples that are older are left out */
-#define LATE_NS     50000000u  /* so long after a period's end its samples come at the latest */
+/* Samples that are older are left out. Less than a period: then there is one at most. */
+#define HISTORY_NS 130000000u
+#define LATE_NS    50000000u /* so long after a period's end its samples come at the latest */
 
 /* The thread's. */
 struct reader {

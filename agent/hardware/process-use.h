@@ -9,7 +9,8 @@
  *
  * A process that runs all the time behind its stop is seen after about 240 ms in the worst case:
  * its period ended too soon after the stop to tell (PROCESS_USE_SURE_NS), and the next one ends 200
- * ms later. On average that takes about 130 ms. */
+ * ms later. On average that takes about 140 ms, as nobody asks in the first 100 ms
+ * (PREEMPTION_WATCH_NS). */
 #pragma once
 
 #include <pthread.h>

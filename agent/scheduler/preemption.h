@@ -22,9 +22,11 @@
 #define PREEMPTION_STOP_NS 1000000000ull
 /* What was done before a stop may be reported until so long after it. */
 #define PREEMPTION_REPORT_NS 100000000ull
-#define PREEMPTION_WATCH_NS  20000000ull /* then the driver is asked whether it runs */
-#define PREEMPTION_DEATH_NS  20000000ull /* how often a stopped process is looked at */
-#define PREEMPTION_KILL      3u          /* disobediences in one hold that may end the process */
+/* Then the driver is asked whether it runs. Turns are shorter, and these questions may let other
+ * calls of the driver wait. */
+#define PREEMPTION_WATCH_NS 100000000ull
+#define PREEMPTION_DEATH_NS 20000000ull /* how often a stopped process is looked at */
+#define PREEMPTION_KILL     3u          /* disobediences in one hold that may end the process */
 
 /* The hardware does it for this client. */
 static inline bool preemption_works(const struct client *client)

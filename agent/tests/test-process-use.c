@@ -66,6 +66,15 @@ static void test_period_is_learnt(void **state)
 	assert_int_equal(sample(1000, 50).begin, NOW + 800 * MS);
 }
 
+/* Nobody ran for long in between. */
+static void test_no_period_is_that_long(void **state)
+{
+	(void)state;
+	sample(0, 50);
+	assert_int_equal(sample(10400, 50).begin, NOW + 10400 * MS - 1020 * MS);
+	assert_true(shows(sample(20800, 99), 20800 - 66));
+}
+
 /* Two ends are not exactly a period apart. */
 static void test_several_periods(void **state)
 {
@@ -222,6 +231,7 @@ int main(void)
 		cmocka_unit_test_setup(test_period_is_learnt, set_up),
 		cmocka_unit_test_setup(test_period_gets_shorter, set_up),
 		cmocka_unit_test_setup(test_clock_is_set, set_up),
+		cmocka_unit_test_setup(test_no_period_is_that_long, set_up),
 		cmocka_unit_test_setup(test_several_periods, set_up),
 		cmocka_unit_test_setup(test_whole_period, set_up),
 		cmocka_unit_test_setup(test_stopped_amid_a_period, set_up),
