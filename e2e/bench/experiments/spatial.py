@@ -124,13 +124,15 @@ class Around:
         self.rate = done / ((until - self.since) / 1e9)
 
 
-def burst(bench, pool, tenant, low, iterations):
-    """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone."""
+def burst(bench, pool, tenant, low, iterations, sms=0):
+    """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone. @sms: left to HIGH; 0:
+    what it needs."""
     seconds = length(bench, BLOCKS_SECONDS)
     extra = ("--size", str(2 if bench.node.simulated else BLOCKS), "--iterations", str(iterations),
              "--gap-min-us", "1000", "--gap-max-us", "2000")  # fmt: skip
     around = Around(pool, low, START + seconds + 1) if low else None
-    client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True)
+    env = {"WEIR_YIELD_SMS": str(sms)} if sms else None
+    client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True, env=env)
     client.wait_ready()
     if not low:
         return client.result(), 0
@@ -163,6 +165,8 @@ def few_blocks(bench, lows):
         p99s = [result["p99"] / alone["p99"] for result, _ in both]
         rates = [max(rate, 1e-9) for _, rate in both]
         judge_service(bench, f"{BLOCKS} blocks", a, free, rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"])
+        result, rate = burst(bench, pool, NEEDED, low, iterations, BLOCKS)
+        bench.report.add(f"the same with an SM for each block, LOW={a}", f"{result['p99'] / alone['p99']:.2f}x, {rate / rates[0]:.2f}x")
 
 
 def requests(bench, client):
