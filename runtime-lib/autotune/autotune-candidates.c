@@ -275,15 +275,31 @@ static void settle_measured(struct autotuner *tuner)
 
 /* The course of a comparison. */
 
+/* Higher-level clients wait, and a native launch would make them wait for @ns or longer. */
+static bool is_in_the_way(const struct autotuner *tuner, const struct autotune_situation *at,
+			  uint64_t ns)
+{
+	return waiting_for(at->waiting, tuner->native) == WAITING_URGENT && tuner->native >= ns;
+}
+
+/* Launches in a form until a sample was read. */
+static int32_t first_grants(const struct autotuner *tuner, const struct autotune_situation *at)
+{
+	if (is_in_the_way(tuner, at, NATIVE_NEVER_NS))
+		return GRANTED_WAITED;
+	return candidate_is_waited(tuner, at) ? FIRST_WAITED : 1;
+}
+
 void candidate_compare(struct autotuner *tuner, const struct autotune_situation *at,
 		       uint32_t candidate)
 {
 	/* Both are measured at the same time: the kernel may have had less to do before. */
-	forget(&tuner->candidates[0]);
+	if (tuner->state != AUTOTUNE_COMPARING || !is_in_the_way(tuner, at, NATIVE_COSTLY_NS))
+		forget(&tuner->candidates[0]);
 	tuner->rechecked = false;
 	tuner->native_at = at->now;
 	atomic_store(&tuner->native_grants, 0);
-	atomic_store(&tuner->form_grants, candidate_is_waited(tuner, at) ? FIRST_WAITED : 1);
+	atomic_store(&tuner->form_grants, first_grants(tuner, at));
 	candidate_use(tuner, candidate);
 	atomic_store(&tuner->comparing, 1);
 	tuner->state = AUTOTUNE_COMPARING;
@@ -365,9 +381,9 @@ static uint64_t native_every(const struct autotuner *tuner, const struct autotun
 static unsigned natives_wanted(const struct autotuner *tuner, const struct autotune_situation *at,
 			       unsigned wanted)
 {
-	return waiting_for(at->waiting, tuner->native) == WAITING_URGENT
-		       ? smaller(wanted, NATIVES_URGENT)
-		       : wanted;
+	if (is_in_the_way(tuner, at, NATIVE_COSTLY_NS))
+		return 1;
+	return is_in_the_way(tuner, at, 0) ? smaller(wanted, NATIVES_URGENT) : wanted;
 }
 
 /* The candidate is not hopeless: grants the next launches. */
@@ -381,7 +397,8 @@ static void go_on(struct autotuner *tuner, const struct autotune_situation *at,
 		return;
 	}
 	atomic_store(&tuner->form_grants, GRANTED_WAITED);
-	if (seen(&tuner->candidates[0]) < natives_wanted(tuner, at, wanted) &&
+	if (!is_in_the_way(tuner, at, NATIVE_NEVER_NS) &&
+	    seen(&tuner->candidates[0]) < natives_wanted(tuner, at, wanted) &&
 	    at->now - tuner->native_at > native_every(tuner, at)) {
 		tuner->native_at = at->now;
 		atomic_store(&tuner->native_grants, 1);

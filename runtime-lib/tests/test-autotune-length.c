@@ -303,6 +303,57 @@ static void a_kernel_that_needs_no_form_is_not_counted(void **state)
 	client_begin(state);
 }
 
+struct natives {
+	unsigned natives, launches; /* of them all, until the kernel is settled */
+};
+
+/* While @waiting, a kernel of @ns in forms of the same length. At most @most launches. */
+static struct natives natives_until_settled(struct autotuner *tuner, struct autotune_situation *at,
+					    uint64_t ns, unsigned most)
+{
+	struct natives count = {0};
+
+	while (tuner->state != AUTOTUNE_SETTLED && count.launches < most) {
+		struct launch_decision d =
+			autotune_decide(tuner, at, &(struct autotune_launch){.native = ns});
+		at->now += ns;
+		autotune_sample(tuner, at,
+				&(struct autotune_sample){.candidate = d.candidate, .ns = ns});
+		count.natives += d.candidate == 0;
+		count.launches++;
+	}
+	return count;
+}
+
+static void long_native_launches_are_rare_while_higher_levels_wait(void **state)
+{
+	static const struct autotune_settings usual = {.latency = LATENCY_NS,
+						       .forced = WEIR_FORM_COUNT};
+	static const struct kernel_facts facts = {
+		.sms = 10,
+		.resident = 80,
+		.builds = {[WEIR_PERSISTENT] = {{.resident = 60}, {.resident = 40}}}};
+	static const unsigned grid[3] = {100000, 1, 1};
+	struct autotune_situation at = {.now = 1, .waiting = WAITING_URGENT};
+	static struct autotuner tuner;
+
+	(void)state;
+	autotune_init(&tuner, &usual, grid, 500 * MS, 1);
+	autotune_forms(&tuner, &at, &facts);
+	struct natives count = natives_until_settled(&tuner, &at, 500 * MS, 1000);
+	assert_int_equal(tuner.state, AUTOTUNE_SETTLED);
+	assert_int_equal(count.natives, 1);
+
+	autotune_init(&tuner, &usual, grid, 2000 * MS, 1);
+	autotune_forms(&tuner, &at, &facts);
+	count = natives_until_settled(&tuner, &at, 2000ull * MS, 100);
+	assert_int_equal(count.launches, 100);
+	assert_int_equal(count.natives, 0);
+	at.waiting = WAITING_NOBODY;
+	natives_until_settled(&tuner, &at, 2000ull * MS, 1000);
+	assert_int_equal(tuner.state, AUTOTUNE_SETTLED);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -315,6 +366,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_that_lost_its_forms_is_settled_as_native),
 		cmocka_unit_test(active_kernels_are_counted),
 		cmocka_unit_test(a_kernel_that_needs_no_form_is_not_counted),
+		cmocka_unit_test(long_native_launches_are_rare_while_higher_levels_wait),
 	};
 
 	driver_load();
