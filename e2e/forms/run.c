@@ -393,9 +393,10 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 	return good;
 }
 
-bool run_asked(struct run *run, uint32_t took, uint32_t drain, struct weir_words *words)
+bool run_asked(struct run *run, uint32_t n_long, uint32_t took, uint32_t drain,
+	       struct weir_words *words)
 {
-	const uint32_t kind = 7, tickets[] = {kind + 1, took}; /* of one block; 1 cycle is 1 ns */
+	const uint32_t kind = 7;
 	_Alignas(32) struct weir_words own = {0};
 	uint64_t demand = 1;
 	struct ptx_dim grid = run->problem->grid;
@@ -413,9 +414,12 @@ bool run_asked(struct run *run, uint32_t took, uint32_t drain, struct weir_words
 	struct launch launch = {.run = run, .error = -ENOMEM};
 
 	if (out && saves) {
-		for (size_t i = 0; took && i < SAVED_TICKETS; i++)
-			memcpy(saves + SAVED_TICKETS_AT + i * sizeof(tickets), tickets,
-			       sizeof(tickets));
+		for (size_t i = 0; took && i < SAVED_TICKETS; i++) {
+			/* Of one block; 1 cycle is 1 ns. */
+			uint32_t ticket[] = {kind + 1, i < n_long ? took : 1};
+			memcpy(saves + SAVED_TICKETS_AT + i * sizeof(ticket), ticket,
+			       sizeof(ticket));
+		}
 		weir_cut(&hidden, 1, 1, true, WEIR_TICKETS_IN_ROW);
 		launch_init(&launch, run, WEIR_RESUMABLE, out, &hidden, sizeof(hidden));
 		launch.ptx.grid = (struct ptx_dim){1, 1, 1};

@@ -52,6 +52,7 @@ void run_deinit(struct run *run);
 bool run_form(struct run *run, enum weir_form form);
 
 /* One worker of the resumable form that is asked to leave at its first block, which may run on for
- * @drain ns. The last tickets took @took ns; 0: there were none. @words: as the launch leaves them.
- * False: see the message. */
-bool run_asked(struct run *run, uint32_t took, uint32_t drain, struct weir_words *words);
+ * @drain ns. @n_long of the last 16 tickets took @took ns, the others 1 ns; @took 0: there were
+ * none. @words: as the launch leaves them. False: see the message. */
+bool run_asked(struct run *run, uint32_t n_long, uint32_t took, uint32_t drain,
+	       struct weir_words *words);

@@ -306,14 +306,17 @@ static const struct problem waiting = {
 static void a_block_is_finished_if_it_ends_in_time(void **state)
 {
 	static const struct {
-		uint32_t took_ms, drain_ms, may_end;
+		uint32_t n_long, took_ms, drain_ms, may_end;
 		bool saved;
 	} cases[] = {
-		{1000, 2000, true, false},
-		{0, 2000, true, true},   /* nothing is known */
-		{950, 1000, true, true}, /* it may take a little longer than others */
-		{2000, 1000, true, true},
-		{15, 20, false, true}, /* it takes longer than all others did */
+		{16, 1000, 2000, true, false},
+		{0, 0, 2000, true, true},    /* nothing is known */
+		{16, 950, 1000, true, true}, /* it may take a little longer than others */
+		{16, 2000, 1000, true, true},
+		{15, 1000, 2000, true, false},
+		{4, 1000, 2000, true, false},
+		{3, 1000, 2000, true, true}, /* few took as long as this one has run */
+		{16, 15, 20, false, true},   /* it takes longer than all others did */
 	};
 	struct run run;
 
@@ -325,8 +328,8 @@ static void a_block_is_finished_if_it_ends_in_time(void **state)
 		struct weir_words words;
 
 		may_end[0] = cases[k].may_end;
-		if (!run_asked(&run, cases[k].took_ms * 1000000, cases[k].drain_ms * 1000000,
-			       &words))
+		if (!run_asked(&run, cases[k].n_long, cases[k].took_ms * 1000000,
+			       cases[k].drain_ms * 1000000, &words))
 			fail_msg("%s", run.message);
 		if (words.saved != cases[k].saved || words.drained == cases[k].saved)
 			fail_msg("case %zu: %u saved, %u finished", k, words.saved, words.drained);

@@ -7,9 +7,10 @@
 /* Until all workers have looked whether the launch is closed: 8000 cycles. */
 #define WEIR_SEE_NS 4000u
 /* Until a worker has saved a small block and left: two barriers, a fence, loops over memory. */
-#define WEIR_SAVE_NS 1500u
-/* An L2 cache takes writes so many times as fast as the memory. */
-#define WEIR_CACHE 4
+#define WEIR_SAVE_NS 1000u
+/* All blocks are saved so many times as fast as the memory could take what they may save: the L2
+ * cache takes the writes, and many blocks end by themselves. */
+#define WEIR_CACHE 8
 /* The most. */
 #define WEIR_DRAIN_NS 1000000u
 

@@ -72,8 +72,11 @@ static void write_estimate(struct cursor *at, struct rewrite *rewrite, struct op
 		  "  setp.eq.u32 %same, %like, %kind; setp.gt.and.u32 %longer, %took, %run, %same;"
 		  "  shr.u32 %like, %took, 3; add.u32 %took, %took, %like;"
 		  "  sub.u32 %took, %took, %run; setp.gt.and.u32 %late, %took, %2, %longer;"
-		  "  vote.sync.any.pred %longer, %longer, %3; not.pred %longer, %longer;"
-		  "  setp.eq.or.u32 %longer, %begun, 0, %longer; or.pred %4, %late, %longer;"
+		  "  vote.sync.ballot.b32 %like, %longer, %3; popc.b32 %like, %like;"
+		  "  vote.sync.ballot.b32 %took, %same, %3; popc.b32 %took, %took;"
+		  "  max.u32 %took, %took, 1; shl.b32 %like, %like, 2;"
+		  "  setp.lt.or.u32 %4, %like, %took, %late;"
+		  "  setp.eq.or.u32 %4, %begun, 0, %4;"
 		  "  mov.u32 %run, %clock; add.u32 %run, %run, %2; st.volatile.shared.u32 [%0+12], "
 		  "%run; }",
 		  watch_of(rewrite), group, rest, here, save, op_int(SAFE_POINT_GROUP - 1));

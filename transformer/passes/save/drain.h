@@ -8,8 +8,9 @@
  *
  * - The estimate: each worker notes how long its last ticket took. Workers of a group have these
  *   times side by side in the group's first save. The lanes that decide read one time each. Only
- *   tickets that took longer than this one has run tell anything. All of these, an eighth added,
- *   must end in time: one block of hundreds that ends late delays the launch. So kernels with
+ *   tickets that took longer than this one has run tell anything. They must be a quarter of all
+ *   that are known, and all of these, an eighth added, must end in time: one block of hundreds that
+ *   ends late delays the launch. So kernels with
  *   blocks of several lengths are judged by blocks that lasted as long. Noting a time is one store
  *   per ticket, without an atomic operation.
  * - The clocks: times of tickets are differences of %clock. It is exact to the cycle and cheap, and
