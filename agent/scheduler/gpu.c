@@ -61,20 +61,27 @@ static void note_bits(struct gpu *gpu)
 	atomic_store(&gpu->region.taken->bits, gpu->bits | gpu->reserved);
 }
 
+/* A word that clients read is only written if it changes. */
+static void tell(_Atomic uint32_t *word, uint32_t value)
+{
+	if (atomic_load(word) != value)
+		atomic_store(word, value);
+}
+
 void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
 {
 	struct max_blocking_look look;
-	uint32_t ns[WEIR_LEVELS];
+	uint32_t ns[WEIR_LEVELS], leave[WEIR_LEVELS];
 
 	max_blocking_time_begin(&look);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		max_blocking_time_add(&look, &client->blocking, client->pages.status, client->level,
 				      client->entry.slo, now);
 	max_blocking_time_find(&look, gpu->reserved != 0, ns);
+	leave_time_find(&look, leave);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
-		_Atomic uint32_t *told = &client->pages.control->max_blocking_time;
-		if (atomic_load(told) != ns[client->level])
-			atomic_store(told, ns[client->level]);
+		tell(&client->pages.control->max_blocking_time, ns[client->level]);
+		tell(&client->pages.control->leave_time, leave[client->level]);
 	}
 }
 

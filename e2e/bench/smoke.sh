@@ -62,7 +62,7 @@ all slices hidden-switch requests-timeslice
 all first-launches first-launch second-start programs
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
-    speculative-demand
+    speculative-demand proactive
 all spatial spatial
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice

@@ -51,6 +51,22 @@ void worker_alarm(void)
 	worker_wake();
 }
 
+uint64_t worker_await(const _Atomic uint64_t *planned, struct tick *tick)
+{
+	uint64_t at = atomic_load(planned), now = at ? client_now() : 0;
+
+	if (at > now + WORKER_SPIN) {
+		uint64_t ns = at - now - WORKER_SPIN;
+		tick->alarm = tick->alarm ? smaller(tick->alarm, ns) : ns;
+		return 0;
+	}
+	while (at > now && atomic_load(planned) == at) {
+		sched_yield();
+		now = client_now();
+	}
+	return atomic_load(planned) == at ? at : 0;
+}
+
 uint32_t worker_visit(void)
 {
 	return atomic_load(&worker.epoch);

@@ -6,6 +6,10 @@
 
 #include "client/client.h"
 
+struct tick;
+
+#define WORKER_SPIN (150 * NS_PER_US) /* waking up takes up to that long in a virtual machine */
+
 /* Starts it, if there is none. By one thread at a time. 0 or an errno. */
 int worker_start(void);
 
@@ -13,6 +17,11 @@ int worker_start(void);
 void worker_wake(void);
 /* Look at everything now, also if it has just looked. Up to two system calls. */
 void worker_alarm(void);
+
+/* For a look: waits for the moment @planned, 0: none, unless another thread changes it meanwhile.
+ * If it is farther away than WORKER_SPIN, asks for a look then. Returns the moment when it has
+ * come, else 0. */
+uint64_t worker_await(const _Atomic uint64_t *planned, struct tick *tick);
 
 /* Returns when the worker has finished what it may have begun before this call. The caller has
  * published what the worker must not use from now on: a stream gone, a capture begun, a context

@@ -6,7 +6,6 @@
 
 #include "weir/log.h"
 
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -265,26 +264,10 @@ static bool can_make(const struct client *client)
 	return true;
 }
 
-/* Waits for the moment that is planned, unless it is far away. */
-static void look_at_plan(const struct expecting *expecting, struct tick *tick)
-{
-	uint64_t at = atomic_load(&expecting->planned), now = at ? client_now() : 0;
-
-	if (at > now + EXPECT_SPIN) {
-		tick->alarm = at - now - EXPECT_SPIN;
-		return;
-	}
-	while (at > now && atomic_load(&expecting->planned) == at) {
-		sched_yield();
-		now = client_now();
-	}
-	tick->due |= atomic_load(&expecting->planned) && atomic_load(&expecting->planned) <= now;
-}
-
 void expect_look(struct client *client, struct tick *tick)
 {
 	tick->forms |= can_make(client);
-	look_at_plan(expecting_of(client), tick);
+	tick->due |= worker_await(&expecting_of(client)->planned, tick) != 0;
 }
 
 /* Does the worker still know the stream? It does not touch it where a capture has begun. */

@@ -12,7 +12,7 @@
  * kernel 270; one 0.3 ms after it or later 450 us: work that comes while the group runs, in this
  * channel or another one, begins only at the group's next turn. So for a launch that is expected
  * later than EXPECT_MAX, the kernel is put EXPECT_MAX before that time, by the worker; until then
- * demand is shown. The worker sleeps until EXPECT_SPIN before, and yields its processor from there.
+ * demand is shown. The worker sleeps until WORKER_SPIN before, and yields its processor from there.
  *
  * A plan is dropped by all that lets the GPU go: a launch that came sooner, calls that wait or
  * copy, a stream or context that ends, a capture. A thread that drops it may meet the worker that
@@ -31,7 +31,6 @@
 #include "client/subsystem.h"
 
 #define EXPECT_MAX  (250 * NS_PER_US) /* from the kernel to the launch, as the program says */
-#define EXPECT_SPIN (150 * NS_PER_US) /* waking up takes up to that long in a virtual machine */
 #define EXPECT_LATE (100 * NS_PER_US) /* a kernel that comes later than planned is not put */
 
 /* $WEIR_EXPECT: what weir_expect() does. */

@@ -12,17 +12,18 @@ def p99(values):
 
 
 class EndlessBursts:
-    """@weir, @mps: of the client, as in Node.start()."""
+    """@weir, @mps, @env: of the client, as in Node.start(). @argv: of a burst without end; None: the usual one."""
 
-    def __init__(self, bench, weir, mps=True):
-        self.bench, self.weir, self.mps = bench, weir, mps
+    def __init__(self, bench, weir, mps=True, argv=None, env=None):
+        self.bench, self.weir, self.mps, self.env = bench, weir, mps, env
+        self.argv = argv or bench.burst_argv(1 << 40)
         self.log = bench.node.folder / f"bursts-{time.monotonic_ns()}.log"
 
     def __enter__(self):
         self.log.touch()
         self.log.chmod(0o666)
-        argv = self.bench.burst_argv(1 << 40, extra=("--log", str(self.log)))
-        self.client = self.bench.node.start("burst", argv, HIGH, self.weir, mps=self.mps)
+        argv = [*self.argv, "--log", str(self.log)]
+        self.client = self.bench.node.start("burst", argv, HIGH, self.weir, mps=self.mps, env=self.env)
         self.client.wait_ready()
         time.sleep(0.1 if self.bench.node.simulated else 0.5)
         return self

@@ -454,7 +454,10 @@ struct weir_control_page {
 	/* What lower-level clients are to leave to this one. 0: the whole GPU. Else the SMs that
 	 * its launches need, and `yield` - 1 per cent more of them: at most WEIR_YIELD_MORE_MAX. */
 	_Atomic uint32_t yield;
-	uint8_t reserved[WEIR_PAGE_SIZE - 140];
+	/* ns that running kernels of lower-level clients are expected to take until they have left.
+	 * 0: not known. */
+	_Atomic uint32_t leave_time;
+	uint8_t reserved[WEIR_PAGE_SIZE - 144];
 };
 
 #define WEIR_STATUS_FORMS 8u /* at most */
@@ -529,7 +532,10 @@ struct weir_status_page {
 	_Atomic uint32_t gpu_sms; /* that the GPU has; 0: an older library */
 	/* Running kernels that left a part of the SMs to higher-level clients. */
 	_Atomic uint64_t partial_leaves;
-	uint8_t reserved[WEIR_PAGE_SIZE - 392];
+	/* ns that a running kernel is expected to take until it has left. 0: not known, or an older
+	 * library. */
+	_Atomic uint64_t leave_time;
+	uint8_t reserved[WEIR_PAGE_SIZE - 400];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -571,6 +577,7 @@ static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layo
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
 static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page layout");
 static_assert(offsetof(struct weir_control_page, yield) == 136, "page layout");
+static_assert(offsetof(struct weir_control_page, leave_time) == 140, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");
@@ -587,6 +594,7 @@ static_assert(offsetof(struct weir_status_page, comparing) == 336, "page layout"
 static_assert(offsetof(struct weir_status_page, busy_period) == 344, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_sms) == 376, "page layout");
 static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page layout");
+static_assert(offsetof(struct weir_status_page, leave_time) == 392, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

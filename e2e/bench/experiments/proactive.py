@@ -1,0 +1,132 @@
+"""HIGH copies 2 MiB to the GPU and launches a kernel of 20 us right behind, beside PEP's own kernels, one after the other.
+They begin to leave when HIGH launches (reactive), when its copy begins (at once), or as long before the expected launch
+as they take to leave (proactive)."""
+
+import statistics
+import time
+
+import bursts
+from endless import EndlessBursts, p99
+from report import at_least, at_most
+from workers import SLOTS, Job, pool_of
+
+SHOWS = "lower levels that leave before the launch: HIGH's wait and LOW's rate; blocks saved and finished"
+PAPER = "PEP figures 8 to 15"
+BOUNDS = {
+    "wait": at_most(0.5),
+    "LOW's rate": at_least(0.99, "x"),
+    "bytes": at_most(0.84),
+}
+BASELINES = ("reactive", "demand when the copy begins", "HIGH alone")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+TENANTS = SLOTS
+
+ROUNDS = 2  # of all ways, in turn
+SETTLES = 4  # seconds, at most
+COPY_KIB = 2048  # 0.1 to 0.3 ms
+GAPS = ["--gap-min-us", "2000", "--gap-max-us", "5000"]
+KERNEL_US, LOW_US = 20, 5000
+PEP = {
+    "LBM": ("lattice-boltzmann", "lattice_stream_collide"),
+    "CUTCP": ("cutoff-potential", "cutoff_potential"),
+    "K-means": ("k-means", "means_assign"),
+    "SRAD": ("speckles", "speckle_sums"),
+    "streamcluster": ("stream-cluster", "cluster_cost"),
+}
+REACTIVE, AT_ONCE, PROACTIVE = "reactive", "at once", "proactive"
+EARLY = {REACTIVE: "off", AT_ONCE: "on", PROACTIVE: "proactive"}
+COUNTERS = ("evictions", "blocksSaved", "blocksDrained", "bytesSaved")
+
+
+def high_argv(bench):
+    argv = [bench.node.program("burst"), *bench.node.sizes, "--calibrate", "--length-us", str(KERNEL_US)]
+    iterations = bench.node.start("calibrate", argv, bursts.HIGH, False).result()
+    argv = [bench.node.program("burst"), *bench.node.sizes, "--kernels", "1", "--copy-kib", str(COPY_KIB), *GAPS]
+    return [*argv, "--iterations", str(int(iterations)), "--requests", str(1 << 40)]
+
+
+def window(bench, high, low):
+    """HIGH's us meanwhile, and what low() returns."""
+    begin = time.time()
+    found = low()
+    return high.between(begin + 0.05, time.time() - 0.05 if not bench.node.simulated else time.time()), found
+
+
+def beside(bench, pool, job, high, seconds):
+    (before,) = pool.clients([job])
+    times, (ends,) = window(bench, high, lambda: pool.endless("Weir", [job], seconds))
+    time.sleep(0.2)  # the last report of LOW's client
+    (after,) = pool.clients([job])
+    return times, len(ends) / (ends[-1] / 1e9), {name: after[name] - before[name] for name in COUNTERS}
+
+
+def settle(bench, pool, jobs, argv):
+    """Until libweir has compared the forms of LOW's kernels beside HIGH."""
+    with EndlessBursts(bench, True, argv=argv, env={"WEIR_EARLY": EARLY[REACTIVE]}):
+        for job in jobs.values():
+            for _ in range(1 if bench.node.simulated else SETTLES):
+                pool.endless("Weir", [job], 0.1 if bench.node.simulated else 1)
+                if not pool.tuning([job]):
+                    break
+
+
+def measure(bench, pool, jobs, argv):
+    """By way and kernel: HIGH's us, LOW's launches a second, LOW's counters, of each round. And HIGH's us alone."""
+    seconds = 0.2 if bench.node.simulated else min(1.2, 0.4 * bench.seconds)
+    found, alone = {(way, name): [] for way in EARLY for name in jobs}, []
+    for _ in range(1 if bench.node.simulated else ROUNDS):
+        for way, early in EARLY.items():
+            with EndlessBursts(bench, True, argv=argv, env={"WEIR_EARLY": early}) as high:
+                alone += window(bench, high, lambda: time.sleep(seconds / 2))[0]
+                for name, job in jobs.items():
+                    found[way, name].append(beside(bench, pool, job, high, seconds))
+    return found, alone
+
+
+def middle(rounds):
+    return statistics.median(us for times, _, _ in rounds for us in times)
+
+
+def rate(rounds):
+    return statistics.fmean(of for _, of, _ in rounds)
+
+
+def show_kernel(bench, name, found, alone):
+    """Returns HIGH's wait and LOW's rate, proactive against reactive."""
+    waits = {way: max(0.1, middle(found[way, name]) - alone) for way in EARLY}
+    rates = {way: rate(found[way, name]) for way in EARLY}
+    worst = {way: p99([us for times, _, _ in found[way, name] for us in times]) for way in EARLY}
+    shown = "; ".join(f"{way}: {waits[way]:.1f} us, p99 {worst[way] - alone:.0f} us, LOW {rates[way]:.1f}/s" for way in EARLY)
+    bench.report.add(f"{name}: HIGH's wait, proactive against reactive", f"{waits[PROACTIVE] / waits[REACTIVE]:.3f}x", baselines=shown)
+    return waits[PROACTIVE] / waits[REACTIVE], rates[PROACTIVE] / rates[REACTIVE]
+
+
+def show_blocks(bench, name, found):
+    """Returns the bytes that were saved, and those of all blocks that were asked to leave."""
+    total = {key: sum(counts[key] for way in EARLY for _, _, counts in found[way, name]) for key in COUNTERS}
+    saved, drained, written = (total[key] for key in COUNTERS[1:])
+    shown = f"{total['evictions']} evictions: {saved} blocks saved, {drained} finished"
+    bench.report.add(f"{name}: bytes saved in an eviction", f"{written / max(1, total['evictions']) / 1e3:.1f} KB", baselines=shown)
+    return written, written / max(1, saved) * (saved + drained)
+
+
+def run(bench):
+    pool = pool_of(bench)
+    jobs = {name: Job(workload, kernel=kernel, us=LOW_US) for name, (workload, kernel) in PEP.items()}
+    if bench.node.simulated:
+        jobs = dict(list(jobs.items())[:2])
+    pool.ensure("Weir", jobs.values())
+    argv = high_argv(bench)
+    settle(bench, pool, jobs, argv)
+    found, times = measure(bench, pool, jobs, argv)
+    alone = statistics.median(times)
+    ratios = [show_kernel(bench, name, found, alone) for name in jobs]
+    waits, rates = ([pair[i] for pair in ratios] for i in range(2))
+    what = "proactive against reactive, mean of the kernels"
+    bench.report.judge(f"HIGH's wait, {what}", statistics.geometric_mean(waits), BOUNDS["wait"], f"alone {alone:.0f} us")
+    bench.report.judge(f"LOW's rate, {what}", statistics.geometric_mean(rates), BOUNDS["LOW's rate"])
+    written, whole = (sum(of) for of in zip(*(show_blocks(bench, name, found) for name in jobs)))
+    if whole:
+        bench.report.judge("bytes saved, against saving all blocks that were asked to leave", written / whole, BOUNDS["bytes"])
+    pool.leave("Weir", jobs.values())
