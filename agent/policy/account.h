@@ -20,7 +20,8 @@
 	F(DEMAND_TIME, demand_time /* ns */)                                                       \
 	F(SPECULATIVE, speculative) F(SPECULATIVE_MISSES, speculative_misses)                      \
 	F(SPECULATIVE_TIME, speculative_time /* ns */)                                             \
-	F(BLOCKS_SAVED, blocks_saved) F(BLOCKS_DRAINED, blocks_drained) F(BYTES_SAVED, bytes_saved)
+	F(BLOCKS_SAVED, blocks_saved) F(BLOCKS_DRAINED, blocks_drained) F(BYTES_SAVED, bytes_saved) \
+	F(PARTIAL_LEAVES, partial_leaves)
 // clang-format on
 
 enum account_counter {

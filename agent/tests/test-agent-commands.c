@@ -376,6 +376,7 @@ static void test_problems_of_a_pod(void **state)
 	fake.status->blocks_saved = 3;
 	fake.status->bytes_saved = 6 << 20;
 	fake.status->blocks_drained = 5;
+	fake.status->partial_leaves = 7;
 	rig_fetch("/metrics", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "weir_pod_problems{namespace=\"default\",pod=\"web\","
 				       "subject=\"weir.dev/priority\",problem=\"refused\"} 1\n"));
@@ -384,6 +385,7 @@ static void test_problems_of_a_pod(void **state)
 	expect_metric(answer, "weir_blocks_saved_total{", "3");
 	expect_metric(answer, "weir_blocks_drained_total{", "5");
 	expect_metric(answer, "weir_saved_bytes_total{", "6291456");
+	expect_metric(answer, "weir_partial_leaves_total{", "7");
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	cJSON *json = cJSON_Parse(answer);
 	const cJSON *pods = cJSON_GetObjectItem(json, "pods");

@@ -24,6 +24,8 @@ struct launch_decision {
 	/* Filled in by the caller. */
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	int priority;               /* priority.h */
+	bool spatial; /* it can leave a part of the SMs, and higher levels say whether that will do
+		       */
 };
 
 /* Does a kernel of @ns need tuning? */

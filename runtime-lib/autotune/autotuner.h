@@ -80,6 +80,7 @@ struct launch_config {
 	uint32_t workers;
 	enum weir_ticket_order order;
 	bool refines; /* takes its tickets from the best of its form that was tried before */
+	bool spatial; /* launches can leave a part of the SMs in time */
 	/* Sliced: `step` blocks along `axis` at a time. */
 	unsigned axis, step;
 };

@@ -99,12 +99,27 @@ void launch_config_add(struct autotuner *tuner, const struct launch_config *conf
 			(struct candidate){.config = *config, .ratio = HUGE_VAL};
 }
 
-static void cut(struct launch_config *config, uint32_t chunk, bool ahead)
+/* Can a launch go on on a part of the SMs? Blocks may wait for earlier ones, so workers must take
+ * them in order, and each worker needs a next ticket. It must come soon: there are no safe points
+ * on the way. With an unknown block time it does in persistent, which is only for short blocks. */
+static bool is_spatial(const struct autotuner *tuner, const struct launch_config *config)
+{
+	const struct weir_persistent *hidden = &config->hidden;
+	uint64_t ticket = (hidden->chunk + hidden->ahead) * block_time(tuner, config->workers);
+
+	return hidden->across == 1 && hidden->tickets > config->workers &&
+	       config->workers <= WORKERS_MAX && ticket + POLL_NS <= tuner->settings->latency &&
+	       (tuner->native || config->form == WEIR_PERSISTENT);
+}
+
+static void cut(const struct autotuner *tuner, struct launch_config *config, uint32_t chunk,
+		bool ahead)
 {
 	config->hidden.ahead = ahead;
 	weir_cut(&config->hidden, chunk, config->workers, !ahead, config->order);
 	config->workers = smaller(config->workers, config->hidden.tickets);
 	config->hidden.dealt = config->workers;
+	config->spatial = is_spatial(tuner, config);
 }
 
 /* Gives it tickets of @chunk blocks. @ahead: the next ticket is drawn early. */
@@ -115,7 +130,7 @@ static void set_tickets(const struct autotuner *tuner, struct launch_config *con
 		config->hidden.grid[i] = tuner->grid[i];
 	config->hidden.blocks = (uint32_t)launch_blocks(tuner);
 	config->hidden.period = POLL_PERIOD_NS;
-	cut(config, (uint32_t)chunk, ahead);
+	cut(tuner, config, (uint32_t)chunk, ahead);
 }
 
 static void add_tickets(struct autotuner *tuner, const struct launch_config *config, uint64_t chunk,
@@ -141,7 +156,7 @@ void launch_config_refine(struct autotuner *tuner, uint32_t candidate)
 			best = c;
 	}
 	if (best)
-		cut(config, best->config.hidden.chunk, best->config.hidden.ahead);
+		cut(tuner, config, best->config.hidden.chunk, best->config.hidden.ahead);
 }
 
 /* Two variations: blocks that run at a time lie together, as natively, so neighbours share what

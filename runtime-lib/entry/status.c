@@ -77,6 +77,7 @@ void status_work(struct client *client, struct tick *tick)
 	atomic_store(&status->blocks_saved, preempting->blocks_saved);
 	atomic_store(&status->blocks_drained, preempting->blocks_drained);
 	atomic_store(&status->bytes_saved, preempting->bytes_saved);
+	atomic_store(&status->partial_leaves, preempting->partial_leaves);
 	atomic_store(&status->gpu_sms, sms_of(client)->of_gpu);
 	atomic_store(&status->comparing, tuning_count(client));
 	/* A shared bit is set by it, so what holds for bits of one's own (gates/demand.c) does

@@ -12,22 +12,26 @@ static bool holdable(const struct level_binding *binding)
 	return binding_flag(binding, WEIR_CONTROL_HOLDABLE);
 }
 
-struct gate_words gate_words(const struct level_binding *binding, bool yields)
+struct gate_words gate_words(const struct level_binding *binding, enum gate_kind kind)
 {
-	struct gate_words words = {0};
+	CUdeviceptr page = binding->wait ? load_relaxed(&binding->wait->gpu) : 0;
+	bool yields = kind == GATE_ALL || kind == GATE_WHOLE;
+	struct gate_words words = {.demand = page};
 
-	if (binding->wait)
-		words.demand = load_relaxed(&binding->wait->gpu);
+	if (page && (kind == GATE_WHOLE || kind == GATE_WHOLE_ABOVE)) {
+		words.demand = page + offsetof(struct weir_demand_page, whole);
+		words.room = page + offsetof(struct weir_demand_page, sms);
+	}
 	if (yields && holdable(binding))
 		words.hold = load_relaxed(&binding->control->gpu) +
 			     offsetof(struct weir_control_page, hold);
 	return words;
 }
 
-unsigned gate_waits(const struct level_binding *binding, bool yields,
+unsigned gate_waits(const struct level_binding *binding, enum gate_kind kind,
 		    CUstreamBatchMemOpParams waits[GATE_WAITS_MAX])
 {
-	struct gate_words words = gate_words(binding, yields);
+	struct gate_words words = gate_words(binding, kind);
 	unsigned n = 0;
 
 	if (words.demand) {
@@ -45,10 +49,10 @@ unsigned gate_waits(const struct level_binding *binding, bool yields,
 	return n;
 }
 
-static bool put(struct stream *stream, const struct level_binding *binding, bool yields)
+static bool put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind)
 {
 	CUstreamBatchMemOpParams waits[GATE_WAITS_MAX];
-	unsigned n = gate_waits(binding, yields, waits);
+	unsigned n = gate_waits(binding, kind, waits);
 
 	if (!n)
 		return false;
@@ -61,9 +65,18 @@ static bool put(struct stream *stream, const struct level_binding *binding, bool
 	return true;
 }
 
-static bool due(const struct stream *stream, uint64_t interval)
+static bool due(const struct stream *stream, uint64_t interval, bool spatial)
 {
-	return load_relaxed(&stream->since_gate) >= interval;
+	return load_relaxed(&stream->since_gate) >= interval ||
+	       (!spatial && load_relaxed(&stream->gate_whole));
+}
+
+/* No gate is due behind the one that was put, or that there is no need of. @spatial: for kernels
+ * that can leave a part of the SMs. */
+static void passed(struct stream *stream, bool spatial)
+{
+	store_relaxed(&stream->since_gate, 0);
+	store_relaxed(&stream->gate_whole, spatial);
 }
 
 static uint64_t dense(const struct level_binding *binding)
@@ -86,19 +99,29 @@ uint64_t gate_interval(const struct level_binding *binding, bool contended)
 	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }
 
-bool gate_put(struct stream *stream, const struct level_binding *binding, bool yields)
+/* Whether it is closed now. */
+static bool is_closed(const struct level_binding *binding, bool spatial)
+{
+	if (!spatial)
+		return binding_closed(binding);
+	return load_relaxed(&demand_page(binding->wait)->whole) ||
+	       load_relaxed(&control_page(binding)->hold);
+}
+
+bool gate_put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind)
 {
 	struct gating *gating = gating_of(stream->client);
+	bool spatial = kind == GATE_WHOLE || kind == GATE_WHOLE_ABOVE;
 
 	if (binding_contended(binding))
 		stream_leave_marker(stream);
-	if (!put(stream, binding, yields))
+	if (!put(stream, binding, kind))
 		return false;
-	if (yields || !holdable(binding))
-		store_relaxed(&stream->since_gate, 0);
+	if (kind == GATE_ALL || kind == GATE_WHOLE || !holdable(binding))
+		passed(stream, spatial);
 	if (add_relaxed(&gating->gates, 1) == 0)
 		log_debug("gates at level %u", binding->level);
-	bool closed = binding_closed(binding);
+	bool closed = is_closed(binding, spatial);
 	if (closed)
 		add_relaxed(&gating->gates_closed, 1);
 	return closed;
@@ -126,26 +149,26 @@ static bool passes_at_once(const struct level_binding *binding, uint64_t predict
 }
 
 launch_path bool gate_pass(struct stream *stream, const struct level_binding *binding,
-			   uint64_t predicted, bool starts)
+			   uint64_t predicted, bool starts, bool spatial)
 {
 	uint64_t interval = load_relaxed(&gating_of(stream->client)->interval);
 
 	if (binding->lowered && interval > GATE_INTERVAL_QUIET) /* as the worker last saw it */
 		interval = GATE_INTERVAL_QUIET;
-	if (!due(stream, interval) || goes_first(stream, interval, predicted))
+	if (!due(stream, interval, spatial) || goes_first(stream, interval, predicted))
 		return false;
 	store_relaxed(&stream->gone_first, 0);
 	if (!starts || !passes_at_once(binding, predicted))
-		return gate_put(stream, binding, true);
-	store_relaxed(&stream->since_gate, 0);
+		return gate_put(stream, binding, gate_kind(true, spatial));
+	passed(stream, false);
 	return false;
 }
 
 void gate_capture(struct stream *stream, const struct level_binding *binding)
 {
-	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, binding, true))
+	if (!due(stream, GATE_INTERVAL_QUIET, false) || !put(stream, binding, GATE_ALL))
 		return;
-	store_relaxed(&stream->since_gate, 0);
+	passed(stream, false);
 	if (!(atomic_fetch_or(&gating_of(stream->client)->graph_levels, 1u << binding->level) &
 	      1u << binding->level))
 		log_debug("graphs captured now have gates of level %u inside", binding->level);

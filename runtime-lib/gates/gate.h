@@ -42,29 +42,54 @@ static inline bool gate_is_contended(const struct client *client)
 	return load_relaxed(&gating_of(client)->interval) <= GATE_INTERVAL_CONTENDED;
 }
 
+/* What a gate waits for. */
+enum gate_kind {
+	GATE_ALL,   /* any demand of higher levels, and the hold word */
+	GATE_ABOVE, /* any demand of higher levels */
+	/* The same for a kernel that can leave a part of the SMs: only demand for the whole GPU.
+	 * Not enough for other kernels behind it. */
+	GATE_WHOLE,
+	GATE_WHOLE_ABOVE,
+};
+
+/* @yields: to same-level clients, too. @spatial: the kernel can leave a part of the SMs. */
+static inline enum gate_kind gate_kind(bool yields, bool spatial)
+{
+	return spatial ? (yields ? GATE_WHOLE : GATE_WHOLE_ABOVE)
+		       : (yields ? GATE_ALL : GATE_ABOVE);
+}
+
+/* Clients of higher levels say whether they need the whole GPU. */
+static inline bool gate_is_spatial(const struct level_binding *binding)
+{
+	return binding_flag(binding, WEIR_CONTROL_SPATIAL) && !binding->lowered && binding->wait;
+}
+
 /* Launch path, before a kernel of @predicted ns (0: not known): puts a gate into the stream if one
- * is due. @starts: no launch is outstanding in the stream. True: the gate was closed then. */
+ * is due. @starts: no launch is outstanding in the stream. @spatial: the kernel can leave a part of
+ * the SMs. True: the gate was closed then. */
 bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
-	       bool starts);
+	       bool starts, bool spatial);
 
 /* The same for a captured stream. The gate becomes a node of the graph. It is there whether or not
  * a higher-level client exists now, since the graph may be launched at any later time. */
 void gate_capture(struct stream *stream, const struct level_binding *binding);
 
-/* Puts a gate in any case: between the parts of one launch. @yields: closed also while the agent
- * holds the client; then no other gate is due behind it. */
-bool gate_put(struct stream *stream, const struct level_binding *binding, bool yields);
+/* Puts a gate in any case: between the parts of one launch. Behind GATE_ALL no other gate is due,
+ * behind GATE_WHOLE none for kernels that can leave a part of the SMs. True: it was closed then. */
+bool gate_put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind);
 
 /* The words that a gate waits for, as addresses for the GPU; 0: not this one. */
 struct gate_words {
 	CUdeviceptr demand; /* 64 bits */
 	CUdeviceptr hold;   /* 32 bits */
+	CUdeviceptr room;   /* 32 bits; not waited for: the SMs to be left (weir/preempt-abi.h) */
 };
-struct gate_words gate_words(const struct level_binding *binding, bool yields);
+struct gate_words gate_words(const struct level_binding *binding, enum gate_kind kind);
 
 /* The same as operations of a stream; returns how many, 0 if nobody can close the gate. */
 #define GATE_WAITS_MAX 2
-unsigned gate_waits(const struct level_binding *binding, bool yields,
+unsigned gate_waits(const struct level_binding *binding, enum gate_kind kind,
 		    CUstreamBatchMemOpParams waits[GATE_WAITS_MAX]);
 
 /* After a launch of @predicted ns; 0: not known. */

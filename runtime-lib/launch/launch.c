@@ -114,15 +114,18 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 	uint64_t interval = load_relaxed(&gating_of(client)->interval);
 	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
 
-	return tuning_decide(tuned, client, key,
-			     &(struct autotune_launch){
-				     .native = native,
-				     .short_alone = gate_interval(binding, false),
-				     .short_waited = interval > GATE_INTERVAL_CONTENDED
-							     ? interval
-							     : GATE_INTERVAL_CONTENDED,
-				     .overtaken = native < PRIORITY_LONG_NS &&
-						  load_relaxed(&launch_order_of(client)->yields)});
+	struct launch_decision decision =
+		tuning_decide(tuned, client, key,
+			      &(struct autotune_launch){
+				      .native = native,
+				      .short_alone = gate_interval(binding, false),
+				      .short_waited = interval > GATE_INTERVAL_CONTENDED
+							      ? interval
+							      : GATE_INTERVAL_CONTENDED,
+				      .overtaken = native < PRIORITY_LONG_NS &&
+						   load_relaxed(&launch_order_of(client)->yields)});
+	decision.spatial = decision.config && decision.config->spatial && gate_is_spatial(binding);
+	return decision;
 }
 
 /* Reads the binding again after `begun` has grown: a change of level waits for launches that may
@@ -186,17 +189,17 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	if (binding->lowered)
 		demand_lower(stream->client, binding->level);
 	bool starts = load_relaxed(&stream->completed) + 1 == begun;
-	bool closed = gate_pass(stream, binding, predicted, starts);
+	launch->decision = (struct launch_decision){0};
+	struct tuned_kernel *tuned = load_acquire(&kernel->tuned);
+	if (tuned && may_have_form(kind, binding))
+		launch->decision = decide(tuned, stream->client, binding, key, predicted);
+	bool closed = gate_pass(stream, binding, predicted, starts, launch->decision.spatial);
 	bool samples = may_be_sampled(kind, binding);
 	uint64_t started = starts && samples ? start_measured(binding, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
 	launch->sample = NULL;
 	launch->ordered = false;
-	launch->decision = (struct launch_decision){0};
-	struct tuned_kernel *tuned = load_acquire(&kernel->tuned);
-	if (tuned && may_have_form(kind, binding))
-		launch->decision = decide(tuned, stream->client, binding, key, predicted);
 	launch->decision.priority = priority_of_launch(stream, binding, predicted);
 	if (launch->decision.forms && !launch->slot)
 		preempt_want(stream);
@@ -215,6 +218,8 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 					   &launch->decision, launch->sample, result))
 		return true;
 	autotune_not_launched(&launch->decision.tuned->tuner);
+	if (launch->decision.spatial) /* the native kernel leaves nothing */
+		gate_put(launch->stream, launch->binding, GATE_ALL);
 	/* The sample is one of the native kernel. */
 	if (launch->sample)
 		launch->sample->of.candidate = 0;

@@ -139,7 +139,7 @@ static bool launch_sliced(struct stream *stream, const struct level_binding *bin
 
 		part[config->axis] = smaller(left, config->step);
 		if (!first)
-			gate_put(stream, binding, decision->yields);
+			gate_put(stream, binding, gate_kind(decision->yields, false));
 		*result = start(call, decision, part, stream, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(decision, *result) : true;
@@ -182,9 +182,36 @@ static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slo
 	hidden->demand = words->demand;
 	hidden->hold = words->hold;
 	hidden->serial = serial;
-	hidden->fresh = 1;
 	hidden->report = slot->reports_gpu + serial % FLIGHTS_MAX * sizeof(struct weir_report);
 	hidden->saves = hidden->save_stride ? atomic_load(&slot->saves) : 0;
+	hidden->room = words->room;
+}
+
+/* The first launch of a chain. One that must leave some SMs from the beginning draws its first
+ * tickets, which it would run on all SMs otherwise. */
+static void begin_fresh(struct weir_persistent *hidden, const struct level_binding *binding)
+{
+	hidden->fresh = 1;
+	if (hidden->room)
+		hidden->quota = weir_quota(load_relaxed(&demand_page(binding->wait)->sms));
+	if (hidden->quota)
+		hidden->dealt = 0;
+}
+
+/* Continuations know the quota. */
+static void begin_continuations(struct weir_persistent *hidden)
+{
+	hidden->fresh = 0;
+	if (hidden->room)
+		hidden->dealt = 0;
+}
+
+/* Nothing asks the last one to leave. */
+static void begin_last(struct weir_persistent *hidden, const struct launch_config *config)
+{
+	hidden->demand = hidden->hold = hidden->room = 0;
+	hidden->quota = 0;
+	hidden->dealt = config->hidden.dealt;
 }
 
 /* How many continuations another launch in the slot can have. More than CHAIN_MAX are wanted for
@@ -211,7 +238,8 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 			 CUresult *result)
 {
 	const struct launch_config *config = decision->config;
-	struct gate_words words = gate_words(binding, decision->yields);
+	enum gate_kind gate = gate_kind(decision->yields, decision->spatial);
+	struct gate_words words = gate_words(binding, gate);
 	uint32_t last = load_relaxed(&slot->last);
 	uint32_t serial = last + 1, chain = affordable(slot, decision->chain);
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
@@ -227,18 +255,19 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	CUgraphExec reserve = NULL;
 	uint32_t reserved = 0;
 	if (decision->chain > CHAIN_MAX && !load_relaxed(&slot->links)) {
-		hidden->fresh = 0;
+		begin_continuations(hidden);
 		reserve =
 			reserve_make(stream, &slot->reserve, binding, call, decision, grid, packed);
-		hidden->fresh = 1;
+		hidden->dealt = config->hidden.dealt;
 	}
+	begin_fresh(hidden, binding);
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
 		*result = start(call, decision, grid, stream, packed);
 	if (*result != CUDA_SUCCESS)
 		return refused(decision, *result);
 
-	hidden->fresh = 0;
+	begin_continuations(hidden);
 	bool parts = sample && sample->parts;
 	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
 		if (!left)
@@ -246,10 +275,10 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		/* The last gate serves the next launch as well. */
-		gate_put(stream, binding, decision->yields);
+		gate_put(stream, binding, gate);
 		mark(first ? first->back : NULL, stream);
 		if (!left)
-			hidden->demand = hidden->hold = 0;
+			begin_last(hidden, config);
 		*result = start(call, decision, grid, stream, packed);
 		mark(first ? first->done : NULL, stream);
 	}
@@ -292,14 +321,22 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 
 /* Worker. */
 
-static void landed(struct client *client, const struct flight *flight, uint32_t evictions)
+/* @left: launches of the chain that left a part of the SMs; the upper half: those of them that came
+ * back in another launch, which are no evictions, but need a continuation each. */
+static void landed(struct client *client, const struct flight *flight, uint32_t evictions,
+		   uint64_t left)
 {
+	struct preempting *preempting = preempting_of(client);
+	uint32_t returns = (uint32_t)(left >> 32);
+
 	if (flight->sample)
-		atomic_store(&flight->sample->flight, !evictions ? SAMPLE_CLEAN
-						      : evictions == 1 && flight->sample->parts
-							      ? SAMPLE_EVICTED_ONCE
-							      : SAMPLE_EVICTED);
-	preempting_of(client)->evictions[flight->form] += evictions;
+		atomic_store(&flight->sample->flight,
+			     !evictions && !left ? SAMPLE_CLEAN
+			     : evictions == 1 && !left && flight->sample->parts
+				     ? SAMPLE_EVICTED_ONCE
+				     : SAMPLE_EVICTED);
+	preempting->evictions[flight->form] += evictions - smaller(returns, evictions);
+	preempting->partial_leaves += (uint32_t)left;
 	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain + flight->reserve);
 }
 
@@ -320,6 +357,19 @@ static void count_blocks(struct client *client, struct preempt_slot *slot,
 	slot->blocks = blocks;
 }
 
+/* What a report adds to the last one that said so; both halves as in struct weir_report. It is
+ * stored when there is something to tell, so an older launch's may be there. */
+static uint64_t count_partial(struct preempt_slot *slot, uint64_t partial)
+{
+	uint32_t launches = (uint32_t)partial - (uint32_t)slot->partial;
+	uint32_t returns = (uint32_t)(partial >> 32) - (uint32_t)(slot->partial >> 32);
+
+	if (!launches || launches > INT32_MAX || returns > launches)
+		return 0;
+	slot->partial = partial;
+	return (uint64_t)returns << 32 | launches;
+}
+
 /* Takes finished launches, in order: if one is finished, so are those before it. True: some are
  * left. */
 static bool look_at_slot(struct client *client, struct preempt_slot *slot)
@@ -335,7 +385,8 @@ static bool look_at_slot(struct client *client, struct preempt_slot *slot)
 		if ((uint32_t)report != serial)
 			break;
 		const struct flight *flight = &slot->flights[serial % FLIGHTS_MAX];
-		landed(client, flight, (uint32_t)(report >> 32) - slot->evictions);
+		landed(client, flight, (uint32_t)(report >> 32) - slot->evictions,
+		       count_partial(slot, atomic_load(&told->partial)));
 		if (flight->save)
 			count_blocks(client, slot, flight, atomic_load(&told->blocks));
 		atomic_fetch_sub(&slot->links, flight->chain);
@@ -360,7 +411,7 @@ static void renew(struct preempt_slots *slots)
 		struct preempt_slot *slot = &slots->slot[i];
 		slot->taken = slot->orphan = 0;
 		slot->last = slot->seen = slot->links = slot->evictions = 0;
-		slot->landed = slot->blocks = 0;
+		slot->landed = slot->blocks = slot->partial = 0;
 		slot->saves = slot->saves_size = slot->saves_wanted = slot->saves_refused = 0;
 		slot->reserve = NULL;
 	}
@@ -567,4 +618,5 @@ void preempt_init(struct client *client)
 	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++)
 		preempting->launches[i] = preempting->evictions[i] = 0;
 	preempting->blocks_saved = preempting->blocks_drained = preempting->bytes_saved = 0;
+	preempting->partial_leaves = 0;
 }

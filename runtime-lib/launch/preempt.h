@@ -76,6 +76,7 @@ struct preempt_slot {
 	uint32_t evictions;     /* worker: evictions reported with it; */
 	uint64_t landed;        /* its number; 0: none */
 	uint64_t blocks;        /* blocks of weir_report, of the last that could save some */
+	uint64_t partial;       /* partial of weir_report, of the last that left some SMs */
 	struct flight flights[FLIGHTS_MAX];
 };
 
@@ -123,6 +124,7 @@ struct preempting {
 	/* Worker. */
 	uint64_t evictions[WEIR_STATUS_FORMS];
 	uint64_t blocks_saved, blocks_drained, bytes_saved;
+	uint64_t partial_leaves; /* as in the status page */
 };
 PER_CLIENT(preempting)
 

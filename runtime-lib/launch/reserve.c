@@ -73,7 +73,7 @@ CUgraphExec reserve_make(struct stream *stream, CUgraphExec *graph,
 	CUstreamBatchMemOpParams waits[GATE_WAITS_MAX];
 	CUDA_BATCH_MEM_OP_NODE_PARAMS gate = {
 		.ctx = stream->client->context,
-		.count = gate_waits(binding, decision->yields, waits),
+		.count = gate_waits(binding, gate_kind(decision->yields, decision->spatial), waits),
 		.paramArray = waits,
 	};
 	CUDA_KERNEL_NODE_PARAMS kernel = {

@@ -11,8 +11,3 @@ struct operand hidden64(struct cursor *at, struct rewrite *rewrite, unsigned off
 
 /* The number of first tickets that workers have without drawing. */
 struct operand hidden_dealt(struct cursor *at, struct rewrite *rewrite);
-
-/* Polls if the period is over: if the launch is asked to leave, closes the words and falls through;
- * else goes to @otherwise. @quota: looks for the quota as well, which may close the launch, too. */
-void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand words, bool quota,
-		 struct operand otherwise);

@@ -36,6 +36,7 @@
 #include "analysis/uniform.h"
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
+#include "passes/quota/poll.h"
 #include "passes/pass.h"
 #include "passes/reconvergence.h"
 #include "passes/safe-point.h"
@@ -334,7 +335,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 		  "  cvt.u64.u32 %period64, %5; setp.lt.u64 %p, %4, %period64; @%p bra %6;"
 		  "  add.u64 %now, %now, %period64; st.volatile.global.u64 [%0+24], %now; }",
 		  group, op_reg(go), id, op_block(mark), next, period, op_block(decide), watch);
-	hidden_poll(at, rewrite, hidden64(at, rewrite, HIDDEN(words)), false, op_block(decide));
+	poll_host(at, rewrite, hidden64(at, rewrite, HIDDEN(words)), false, op_block(decide));
 	safe_point_set_flags(at, rewrite, id);
 	edit_code(at,
 		  "{ .reg .b32 %since; mov.pred %0, 1; mov.u32 %since, %globaltimer_lo;"

@@ -33,6 +33,7 @@
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/pass.h"
+#include "passes/quota/poll.h"
 #include "passes/quota/quota.h"
 #include "passes/safe-point.h"
 #include "passes/save/drain.h"
@@ -202,8 +203,8 @@ static void write_fence(struct cursor *at)
 static void write_poll(struct cursor *at, struct frame *fr)
 {
 	write_poll_filter(at, fr->told);
-	hidden_poll(at, fr->rewrite, hidden64(at, fr->rewrite, HIDDEN(words)), true,
-		    op_block(fr->told));
+	poll_host(at, fr->rewrite, hidden64(at, fr->rewrite, HIDDEN(words)), true,
+		  op_block(fr->told));
 	if (!fr->rewrite->safe) {
 		write_fence(at);
 	} else {

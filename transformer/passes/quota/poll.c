@@ -1,0 +1,41 @@
+#include "passes/quota/poll.h"
+
+#include "passes/hidden.h"
+#include "passes/quota/quota.h"
+
+void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words, bool quota,
+	       struct operand otherwise)
+{
+	struct operand demand = hidden64(at, rewrite, HIDDEN(demand));
+	struct operand hold = hidden64(at, rewrite, HIDDEN(hold));
+	struct operand period = hidden32(at, rewrite, HIDDEN(period));
+	struct operand time = quota ? quota_time(at, rewrite, words) : words;
+	struct reg *asked = edit_register(rewrite->function, TYPE_b64);
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b64 %now, %after, %next, %old;"
+		  "  ld.volatile.global.u64 %next, [%3]; setp.eq.u64 %p, %0, 0; @%p bra %1;"
+		  "  mov.u64 %now, %globaltimer; setp.lt.u64 %p, %now, %next; @%p bra %1;"
+		  "  cvt.u64.u32 %after, %2; add.u64 %after, %now, %after;"
+		  "  atom.global.cas.b64 %old, [%3], %next, %after;"
+		  "  setp.ne.u64 %p, %old, %next; @%p bra %1; }",
+		  demand, otherwise, period, time);
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %held; .reg .b64 %held64;"
+		  "  ld.volatile.global.u64 %0, [%1];"
+		  "  mov.u32 %held, 0; setp.ne.u64 %p, %2, 0;"
+		  "  @%p ld.volatile.global.u32 %held, [%2];"
+		  "  cvt.u64.u32 %held64, %held; or.b64 %0, %0, %held64; }",
+		  op_reg(asked), demand, hold);
+	if (quota)
+		quota_poll(at, rewrite, words, op_reg(asked));
+	edit_code(at, "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; }", op_reg(asked),
+		  otherwise);
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %old;"
+		  "  atom.global.or.b32 %old, [%0+16], 0x80000000; setp.ge.s32 %p, %old, 0;"
+		  "  add.u32 %old, %old, %1; @%p st.volatile.global.u32 [%0+20], %old; }",
+		  words, hidden_dealt(at, rewrite));
+}
+static_assert(offsetof(struct weir_words, ticket) == 16, "in the templates");
+static_assert(offsetof(struct weir_words, restart) == 20, "in the templates");

@@ -1,0 +1,9 @@
+/* What the host asks of a launch, read by the winner of a poll (weir/preempt-abi.h). */
+#pragma once
+
+#include "passes/pass.h"
+
+/* Polls if the period is over: if the launch is asked to leave, closes the words and falls through;
+ * else goes to @otherwise. @quota: looks for the quota as well, which may close the launch, too. */
+void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words, bool quota,
+	       struct operand otherwise);
