@@ -63,7 +63,7 @@ all first-launches first-launch second-start programs
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand proactive
-all spatial spatial
+all spatial spatial worker-groups
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice
 # Only the kernels of our own.

@@ -56,6 +56,17 @@ static const struct variant leaving[] = {
 	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
 	{WEIR_RESUMABLE, 1, .even = true, .finishes = true},
 };
+/* The same tickets without groups and with them, while nobody asks; then these leave a part of the
+ * SMs. */
+static const struct variant grouped[] = {
+	{WEIR_NATIVE, 1},
+	{WEIR_PERSISTENT, 1, .even = true},
+	{WEIR_PERSISTENT, 1, .even = true, .groups = true},
+	{WEIR_PERSISTENT, 4, AHEAD},
+	{WEIR_PERSISTENT, 4, AHEAD, .groups = true},
+	{WEIR_PERSISTENT, 16, AHEAD},
+	{WEIR_PERSISTENT, 16, AHEAD, .groups = true},
+};
 #define VARIANTS_MAX countof(usual)
 
 static const struct variant *variants = usual;
@@ -70,13 +81,14 @@ static size_t n_variants = countof(usual);
 
 /* A kernel in a variant: us of its launches in a round, the ratio to native, us to leave. */
 struct cell {
-	struct samples us, ratio, delay;
+	struct samples us, ratio, delay, leave, back;
 	struct form_evictions evictions;
 };
 
 struct choice {
 	const char *only, *class, *form;
 	uint64_t trials, more, drain;
+	uint64_t groups; /* SMs to leave */
 	bool check, chained, leaving;
 };
 
@@ -213,10 +225,10 @@ static bool is_of_use(struct table *table, size_t v)
 }
 
 /* Every kernel has left so often. */
-static bool is_enough(const struct table *table, uint64_t trials)
+static bool is_enough(const struct table *table, const struct samples of[PLAN_KERNELS_MAX])
 {
 	for (unsigned i = 0; i < table->plan.kernel_count; i++)
-		if (table->form.delays[i].n < trials)
+		if (of[i].n < table->choice->trials)
 			return false;
 	return true;
 }
@@ -246,8 +258,9 @@ static void evict(struct table *table)
 		    !is_of_use(table, v))
 			continue;
 		form->variant = variants[v];
-		for (uint64_t t = 0;
-		     t < trials + most_unseen(form, plan, trials) && !is_enough(table, trials); t++)
+		for (uint64_t t = 0; t < trials + most_unseen(form, plan, trials) &&
+				     !is_enough(table, form->delays);
+		     t++)
 			plan_measure(plan);
 		if (table->choice->check)
 			plan_check(plan);
@@ -261,15 +274,48 @@ static void evict(struct table *table)
 	form->evict = false;
 }
 
+/* Each launch leaves a part of the SMs once. */
+static void leave_a_part(struct table *table)
+{
+	struct plan *plan = &table->plan;
+	struct form *form = &table->form;
+
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
+	form->sms_left = (uint32_t)table->choice->groups;
+	for (size_t v = 0; v < n_variants; v++) {
+		form->variant = variants[v];
+		for (uint64_t t = 0; variants[v].groups && t < table->choice->trials; t++)
+			if (runs(table, v) && !is_enough(table, form->returns))
+				plan_measure(plan);
+		if (table->choice->check && variants[v].groups && runs(table, v))
+			plan_check(plan);
+		for (unsigned i = 0; i < plan->kernel_count; i++) {
+			table->cells[i][v].leave = form->leaves[i];
+			table->cells[i][v].back = form->returns[i];
+			form->leaves[i] = form->returns[i] = (struct samples){0};
+		}
+	}
+	form->sms_left = 0;
+}
+
+static void print_times(const char *name, struct samples *us)
+{
+	if (us->n)
+		printf(",\"%s\":{\"n\":%zu,\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}", name, us->n,
+		       quantile(us, 0.5), quantile(us, 0.99), quantile(us, 1));
+}
+
 static void print_cell(struct cell *cell, const struct variant *variant)
 {
 	const struct form_evictions *evictions = &cell->evictions;
 
 	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"apart\":%d,"
-	       "\"saves\":%d,\"finishes\":%d,\"us\":%.2f,\"ratio\":%.4f",
+	       "\"saves\":%d,\"finishes\":%d,\"groups\":%d,\"us\":%.2f,\"ratio\":%.4f",
 	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
 	       variant->spare, variant->order == WEIR_TICKETS_APART, variant->saves,
-	       variant->finishes, quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
+	       variant->finishes, variant->groups, quantile(&cell->us, 0.5),
+	       quantile(&cell->ratio, 0.5));
 	if (evictions->saved || evictions->drained)
 		printf(",\"blocks_saved\":%llu,\"blocks_drained\":%llu,\"block_bytes\":%llu",
 		       (unsigned long long)evictions->saved, (unsigned long long)evictions->drained,
@@ -279,6 +325,8 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 		       "\"max\":%.1f}",
 		       cell->delay.n, evictions->unseen, quantile(&cell->delay, 0.5),
 		       quantile(&cell->delay, 0.99), quantile(&cell->delay, 1));
+	print_times("leave_us", &cell->leave);
+	print_times("return_us", &cell->back);
 	putchar('}');
 }
 
@@ -353,7 +401,10 @@ static void run_benchmark(struct workload *w, const struct choice *choice,
 	}
 	while (rounds--)
 		one_round(&table, false);
-	evict(&table);
+	if (choice->groups)
+		leave_a_part(&table);
+	else
+		evict(&table);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++)
 		print_kernel(&table, i);
 	fflush(stdout);
@@ -363,6 +414,8 @@ static void run_benchmark(struct workload *w, const struct choice *choice,
 			samples_deinit(&table.cells[i][v].us);
 			samples_deinit(&table.cells[i][v].ratio);
 			samples_deinit(&table.cells[i][v].delay);
+			samples_deinit(&table.cells[i][v].leave);
+			samples_deinit(&table.cells[i][v].back);
 		}
 	}
 	plan_deinit(&table.plan);
@@ -394,6 +447,8 @@ int main(int argc, char **argv)
 		 "a continuation behind each launch, as libweir has one or more"},
 		{"leaving", OPTION_FLAG, &choice.leaving,
 		 "compares ways of leaving: draining, saving, and both; also mixed-lengths"},
+		{"groups", OPTION_NUMBER, &choice.groups,
+		 "launches leave so many SMs and come back, --trials times each"},
 		{"drain", OPTION_NUMBER, &choice.drain,
 		 "per cent of the time that libweir gives blocks to finish instead of being saved"},
 		{"trials", OPTION_NUMBER, &choice.trials,
@@ -407,6 +462,10 @@ int main(int argc, char **argv)
 	if (choice.leaving) {
 		variants = leaving;
 		n_variants = countof(leaving);
+	}
+	if (choice.groups) {
+		variants = grouped;
+		n_variants = countof(grouped);
 	}
 	workload_open(&w, NULL);
 	if (choice.leaving)

@@ -132,8 +132,11 @@ void form_init(struct form *form, struct benchmark *copy, const struct benchmark
 	form->ptx = transform_all(form, benchmark);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
-	CU(cuMemHostAlloc((void **)&form->demand, sizeof(*form->demand),
+	CU(cuMemHostAlloc((void **)&form->demand, 2 * sizeof(*form->demand),
 			  CU_MEMHOSTALLOC_DEVICEMAP));
+	form->sms = (uint32_t *)&form->demand[1];
+	*form->sms = 0;
+	group_watch_init(&form->watch);
 	CU(cuMemHostGetDevicePointer(&form->demand_address, form->demand, 0));
 	*form->demand = 0;
 }
@@ -146,6 +149,7 @@ void form_deinit(struct form *form)
 			CU(cuMemFree(form->kernels[i].saves));
 	}
 	CU(cuMemFreeHost(form->demand));
+	group_watch_deinit(&form->watch);
 	free(form->ptx);
 }
 
@@ -308,6 +312,35 @@ static void count_blocks(struct form_kernel *kernel, struct form_evictions *evic
 	kernel->drained = words.drained;
 }
 
+/* The launch has begun: it leaves a part of the SMs in its first half, and comes back in the
+ * continuation, which stands behind it as libweir's do. */
+static void leave_a_part(struct form *form, const struct plan *plan,
+			 const struct plan_launch *launch, CUfunction function,
+			 const unsigned workers[3], void **parameters)
+{
+	unsigned index = (unsigned)(launch->kernel - plan->kernels);
+	uint64_t wait = (uint64_t)(form->us[index] * 1e3 * random_below(&form->random, 500) / 1000);
+	struct weir_persistent *hidden = &form->persistent;
+
+	hidden->fresh = 0;
+	hidden->dealt = 0;
+	start(plan, launch, function, workers, parameters);
+	hidden->demand = hidden->room = 0;
+	hidden->dealt = workers[0];
+	start(plan, launch, function, workers, parameters);
+	struct group_times times = group_leave_and_return(&form->watch, form->sms, form->sms_left,
+							  (uint32_t)plan->workload->sm_count,
+							  workers[0], wait, plan->stream);
+	if (times.leave_us > 0)
+		samples_add(&form->leaves[index], times.leave_us);
+	if (times.return_us > 0)
+		samples_add(&form->returns[index], times.return_us);
+	await(plan);
+	group_watch_end(&form->watch);
+	if (!is_done(kernel_of(form, plan, launch)))
+		workload_fail("the last continuation did not end the launch");
+}
+
 /* Persistent or resumable. */
 static void run_persistent(struct form *form, const struct plan *plan,
 			   const struct plan_launch *launch, struct form_kernel *kernel,
@@ -327,6 +360,8 @@ static void run_persistent(struct form *form, const struct plan *plan,
 					   .period = PERIOD_NS,
 					   .ahead = form->variant.ahead,
 					   .fresh = 1};
+	if (form->variant.groups)
+		hidden->room = form->demand_address + sizeof(*form->demand);
 	if (form->variant.spare && workers[0] > (uint32_t)plan->workload->sm_count)
 		workers[0] -= (uint32_t)plan->workload->sm_count;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);
@@ -339,9 +374,16 @@ static void run_persistent(struct form *form, const struct plan *plan,
 			set_drain(form, hidden, hidden->save_stride * workers[0]);
 	}
 	parameters[launch->argument_count] = hidden;
-	if (form->evict) /* earlier work must not count */
+	bool leaves = form->sms_left && form->variant.groups;
+	if (form->evict || leaves) /* earlier work must not count */
 		await(plan);
+	if (leaves)
+		group_watch_begin(&form->watch, kernel->words);
 	start(plan, launch, kernel->function[kind], workers, parameters);
+	if (leaves) {
+		leave_a_part(form, plan, launch, kernel->function[kind], workers, parameters);
+		return;
+	}
 	if (form->chained && !form->evict) {
 		hidden->fresh = 0;
 		start(plan, launch, kernel->function[kind], workers, parameters);

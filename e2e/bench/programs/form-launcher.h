@@ -7,6 +7,7 @@
 #include <weir/tickets.h>
 #include <weir/transform.h>
 
+#include "form-groups.h"
 #include "plan.h"
 
 /* A form with its number: blocks of a ticket, or slices of a launch. */
@@ -18,6 +19,7 @@ struct variant {
 	bool spare;    /* one worker less on each SM */
 	bool saves;    /* resumable: blocks are always saved, never finished instead; */
 	bool finishes; /* or finished however long they take, as far as other tickets tell */
+	bool groups;   /* persistent: may leave a part of the SMs */
 	enum weir_ticket_order order;
 };
 
@@ -59,6 +61,13 @@ struct form {
 	bool chained;            /* a continuation stands behind each launch that is not evicted */
 	struct weir_slice slice; /* of the last launch */
 	struct weir_persistent persistent;
+
+	/* Each launch of a variant with `groups` leaves so many SMs once, and comes back; 0: none
+	 * does. */
+	uint32_t sms_left;
+	uint32_t *sms; /* in the host's memory, behind the demand */
+	struct group_watch watch;
+	struct samples leaves[PLAN_KERNELS_MAX], returns[PLAN_KERNELS_MAX]; /* us */
 
 	/* Evictions: each launch must leave once, at a random moment of its time. */
 	bool evict;

@@ -1,0 +1,97 @@
+"""Each of the papers' kernels leaves a quarter of the SMs at a random moment (132 -> 100 on an H100), goes on on the others, and
+comes back 30 us later: bench-kernels --groups, in one process, without Weir. The times are the host's, from its store
+until the last worker is gone, and until all workers of the continuation have a ticket. Before that, the kernels run with
+groups and without while nobody asks."""
+
+import math
+import statistics
+
+import forms
+from bursts import LOW
+from node import Failure
+from report import at_most
+
+SHOWS = "a part of the SMs: how soon each kernel leaves and comes back, and what groups cost while nobody asks"
+PAPER = "FlexSched: 51 us mean"
+BOUNDS = {
+    "leave": at_most(60, " us"),
+    "return": at_most(100, " us"),
+    "cost": at_most(1.01),
+}
+BASELINES = ("the same tickets without groups",)
+NEEDS = ("gpu",)
+SIMULATED = True
+
+LEFT, SIMULATED_LEFT = 32, 1  # SMs, of 132 and 2
+TICKET_US = 30  # the tickets are such that the blocks which a worker may still run take this long
+TRIALS, SIMULATED_TRIALS = 40, 2
+LIMIT = 280  # seconds
+
+
+def measure(bench):
+    node = bench.node
+    node.stop_mps()
+    argv = [node.bench("bench-kernels"), *node.sizes, "--groups", str(SIMULATED_LEFT if node.simulated else LEFT)]
+    argv += ["--iterations", str(forms.ROUNDS), "--trials", str(SIMULATED_TRIALS if node.simulated else TRIALS)]
+    argv += ["--class", "trivial" if node.simulated else "large", "--check"]
+    client = node.start("bench-kernels", argv, LOW, False, files=False)
+    try:
+        client.result(LIMIT)
+    except Failure as error:
+        client.kill()
+        bench.report.failed(f"not all kernels: {error}")
+    return client.json_lines()
+
+
+def rest_us(kernel, variant):
+    """How long a worker may go on with blocks that it has tickets for."""
+    return (variant["parts"] + variant["ahead"]) * kernel["block_us"]
+
+
+def chosen(kernel):
+    """(with groups, without): the largest tickets that are short enough; else the smallest. None: no such form."""
+    groups = {v["parts"]: v for v in kernel["forms"] if v["groups"]}
+    plain = {v["parts"]: v for v in kernel["forms"] if not v["groups"]}
+    if not groups:
+        return None
+    short = [parts for parts, v in groups.items() if rest_us(kernel, v) <= TICKET_US]
+    parts = max(short, default=min(groups))
+    return groups[parts], plain[parts]
+
+
+def show_times(bench, found, key, bound):
+    """Kernels whose tickets are short enough are judged; the others have blocks that are too long, and leave as a whole."""
+    seen = [(k, v) for k, v, _ in found if v.get(key, {}).get("n", 0) >= forms.FEW]
+    short = [(k, v) for k, v in seen if rest_us(k, v) <= TICKET_US]
+    what = key.removesuffix("_us")
+    if not short:
+        bench.report.add(f"{what}: p99 of the latest", "no kernel was long enough")
+        return
+    late = sorted(short, key=lambda pair: -pair[1][key]["p99"])
+    kernel, worst = late[0]
+    in_time = sum(v[key]["p99"] <= bound.limit for _, v in short)
+    median = statistics.median(v[key]["p50"] for _, v in short)
+    named = f"{in_time} of {len(short)} kernels; median {median:.0f} us; the latest {forms.name_of(kernel)}, blocks {kernel['block_us']:.1f} us"
+    bench.report.judge(f"{what}: p99 of the latest", worst[key]["p99"], bound, named)
+    for k, v in late[:5]:
+        bench.report.add(f"{what}: {forms.name_of(k)}", figure(k, v, key))
+    for k, v in seen:
+        if rest_us(k, v) > TICKET_US:
+            bench.report.add(f"{what}, blocks too long: {forms.name_of(k)}", figure(k, v, key))
+
+
+def figure(kernel, variant, key):
+    of = variant[key]
+    return f"{of['p50']:.0f}/{of['p99']:.0f}/{of['max']:.0f} us of {of['n']}, blocks {kernel['block_us']:.1f} us, parts {variant['parts']}"
+
+
+def run(bench):
+    found = [(kernel, *pair) for kernel in measure(bench) if (pair := chosen(kernel))]
+    show_times(bench, found, "leave_us", BOUNDS["leave"])
+    show_times(bench, found, "return_us", BOUNDS["return"])
+    ratios = {forms.name_of(k): v["us"] / p["us"] for k, v, p in found}
+    if not ratios:
+        bench.report.failed("no kernel has the form")
+        return
+    mean, worst = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios.values())), max(ratios, key=ratios.get)
+    bench.report.judge("cost, geometric mean", mean, BOUNDS["cost"], f"{len(ratios)} kernels; worst {ratios[worst]:.3f}x, {worst}")

@@ -1,0 +1,118 @@
+#include "form-groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AWAY_NS 30000u /* from the last leave until the SMs are given back */
+
+/* The words of the launch, as the GPU saw them last. */
+struct group_seen {
+	volatile uint32_t ticket, quota, left, looks;
+	volatile uint32_t stop; /* by the host */
+};
+
+/* Reads the host's memory only once in 64 looks: each read takes as long as a look. */
+static const char ptx[] =
+	".version 7.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry watch(.param .u64 words, .param .u64 seen)\n"
+	"{ .reg .b64 %w, %s; .reg .b32 %t, %q, %l, %n, %x; .reg .pred %p;\n"
+	"ld.param.u64 %w, [words]; ld.param.u64 %s, [seen]; mov.u32 %n, 0;\n"
+	"LOOK: ld.volatile.global.u32 %l, [%w+24]; ld.volatile.global.u32 %q, [%w+36];\n"
+	"ld.volatile.global.u32 %t, [%w+16]; add.u32 %n, %n, 1;\n"
+	"st.volatile.global.v4.u32 [%s], {%t, %q, %l, %n};\n"
+	"and.b32 %x, %n, 63; setp.ne.u32 %p, %x, 0; @%p bra LOOK;\n"
+	"ld.volatile.global.u32 %x, [%s+16]; setp.eq.u32 %p, %x, 0; @%p bra LOOK;\n"
+	"ret; }\n";
+static_assert(offsetof(struct weir_words, ticket) == 16, "in the kernel");
+static_assert(offsetof(struct weir_words, left) == 24, "in the kernel");
+static_assert(offsetof(struct weir_words, quota) == 36, "in the kernel");
+
+void group_watch_init(struct group_watch *watch)
+{
+	CU(cuModuleLoadData(&watch->module, ptx));
+	CU(cuModuleGetFunction(&watch->function, watch->module, "watch"));
+	CU(cuStreamCreate(&watch->stream, CU_STREAM_NON_BLOCKING));
+	CU(cuMemHostAlloc((void **)&watch->seen, sizeof(*watch->seen), CU_MEMHOSTALLOC_DEVICEMAP));
+	CU(cuMemHostGetDevicePointer(&watch->seen_address, watch->seen, 0));
+}
+
+void group_watch_deinit(struct group_watch *watch)
+{
+	CU(cuStreamDestroy(watch->stream));
+	CU(cuModuleUnload(watch->module));
+	CU(cuMemFreeHost(watch->seen));
+}
+
+void group_watch_begin(struct group_watch *watch, CUdeviceptr words)
+{
+	void *parameters[] = {&words, &watch->seen_address};
+
+	memset((void *)watch->seen, 0, sizeof(*watch->seen));
+	CU(cuLaunchKernel(watch->function, 1, 1, 1, 1, 1, 1, 0, watch->stream, parameters, NULL));
+	while (!watch->seen->looks)
+		;
+}
+
+void group_watch_end(struct group_watch *watch)
+{
+	watch->seen->stop = 1;
+	CU(cuStreamSynchronize(watch->stream));
+}
+
+static bool ended(CUstream stream, unsigned *looks)
+{
+	/* A query takes as long as some looks of the GPU. */
+	return ++*looks % 256 == 0 && cuStreamQuery(stream) == CUDA_SUCCESS;
+}
+
+static double since(uint64_t begin)
+{
+	return (double)(now_ns() - begin) / 1e3;
+}
+
+static void set(uint32_t *sms, uint32_t value)
+{
+	__atomic_store_n(sms, value, __ATOMIC_SEQ_CST);
+}
+
+static void pause_for(uint64_t ns)
+{
+	uint64_t until = now_ns() + ns;
+
+	while (now_ns() < until)
+		;
+}
+
+struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *sms, uint32_t left,
+					  uint32_t of, uint32_t workers, uint64_t wait,
+					  CUstream stream)
+{
+	const struct group_seen *seen = watch->seen;
+	uint32_t gone = workers / of * left - 1, restart;
+	struct group_times times = {0};
+	unsigned looks = 0;
+
+	pause_for(wait);
+	if (workers < of || seen->left) /* a small launch, or at its end */
+		return times;
+	uint64_t begin = now_ns();
+	set(sms, left);
+	while (seen->left < gone || (seen->quota & WEIR_QUOTA_GONE) < gone)
+		if (ended(stream, &looks))
+			goto out;
+	times.leave_us = since(begin);
+	pause_for(AWAY_NS);
+	begin = now_ns();
+	set(sms, 0);
+	while (seen->left || seen->ticket & WEIR_TICKET_CLOSED)
+		if (ended(stream, &looks))
+			goto out;
+	restart = seen->ticket;
+	while (seen->ticket - restart < workers - 1)
+		if (ended(stream, &looks) || seen->ticket < restart)
+			goto out;
+	times.return_us = since(begin);
+out:
+	set(sms, 0);
+	return times;
+}

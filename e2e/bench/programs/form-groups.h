@@ -1,0 +1,38 @@
+/* How soon a launch leaves a part of the SMs, and comes back to them, as a host sees it.
+ *
+ * A kernel of one thread looks at the launch's words about once per microsecond and tells the host.
+ * The launch has left when as many workers are gone as fit on these SMs, but for one, in whose
+ * place that kernel may be. It is back when its continuation has drawn as many tickets as it has
+ * workers. */
+#pragma once
+
+#include <stdbool.h>
+
+#include <weir/preempt-abi.h>
+
+#include "workload.h"
+
+struct group_times {
+	double leave_us, return_us; /* 0: not seen, mostly because the launch ended before */
+};
+
+struct group_watch {
+	CUmodule module;
+	CUfunction function;
+	CUstream stream;
+	struct group_seen *seen; /* in the host's memory */
+	CUdeviceptr seen_address;
+};
+
+void group_watch_init(struct group_watch *watch);
+void group_watch_deinit(struct group_watch *watch);
+
+/* Watches @words from now on, until group_watch_end(). */
+void group_watch_begin(struct group_watch *watch, CUdeviceptr words);
+void group_watch_end(struct group_watch *watch);
+
+/* The launch of @workers has begun: @sms is the word that it polls; it leaves @left SMs of @of
+ * after @wait ns. Returns when it is back, or has ended. */
+struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *sms, uint32_t left,
+					  uint32_t of, uint32_t workers, uint64_t wait,
+					  CUstream stream);
