@@ -5,6 +5,9 @@
 /* The clock ratio is measured over so many ns of the client's runs, old ones counting less. */
 #define RATIO_MIN 20000000ull
 #define RATIO_MAX 500000000ull
+/* After so long what was compared counts half, and without another comparison not at all, because
+ * kernels may be predicted otherwise meanwhile. */
+#define RATIO_AGE 500000000ull
 /* A difference of less than 1/32 is noise: the report is taken as it is. */
 #define RATIO_EXACT 32
 /* A run must have at least so many kernels to be compared. It begins with a whole kernel and ends
@@ -17,12 +20,13 @@
 #define RATIO_BEFORE 2000000ull
 
 /* Kernels are reported as predicted; the clock ratio corrects that, by a factor of 2 at most. */
-static uint64_t by_ratio(const struct charge_state *state, uint64_t step)
+static uint64_t by_ratio(const struct charge_state *state, uint64_t step, uint64_t now)
 {
 	uint64_t reported = state->clock_ratio.reported, by_clock = state->clock_ratio.by_clock;
 	uint64_t off = reported > by_clock ? reported - by_clock : by_clock - reported;
 
-	if (reported < RATIO_MIN || by_clock < RATIO_MIN || off < by_clock / RATIO_EXACT)
+	if (now - state->clock_ratio.at >= RATIO_AGE || reported < RATIO_MIN ||
+	    by_clock < RATIO_MIN || off < by_clock / RATIO_EXACT)
 		return step;
 	if (reported > 2 * by_clock)
 		return step / 2;
@@ -45,11 +49,14 @@ static bool is_comparable(const struct charge_state *state, const struct charge_
 	       run->allowed >= used && run->allowed - used >= RATIO_BEFORE;
 }
 
-static void compare(struct charge_state *state, uint64_t step)
+static void compare(struct charge_state *state, uint64_t step, uint64_t now)
 {
+	bool old = now - state->clock_ratio.at >= RATIO_AGE;
+
 	state->clock_ratio.reported += step;
 	state->clock_ratio.by_clock += state->by_clock;
-	if (state->clock_ratio.by_clock > RATIO_MAX) {
+	if (old || state->clock_ratio.by_clock > RATIO_MAX) {
+		state->clock_ratio.at = now;
 		state->clock_ratio.reported /= 2;
 		state->clock_ratio.by_clock /= 2;
 	}
@@ -89,13 +96,13 @@ struct charges charge_report(struct charge_state *state, uint64_t *pool,
 		return charges;
 	uint64_t step = report->executed - before;
 	if (is_comparable(state, report, run))
-		compare(state, step);
+		compare(state, step, report->now);
 	state->reported = report->executed;
 	state->reported_at = report->now;
 	/* A client may be older than its agent: what it ran before is not charged. */
 	if (before == 0)
 		return charges;
-	charges.ran = by_ratio(state, step);
+	charges.ran = by_ratio(state, step, report->now);
 	if (charges.ran < state->by_clock)
 		charges.refund = refund(state, pool, state->by_clock - charges.ran);
 	else

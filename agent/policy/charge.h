@@ -45,6 +45,7 @@ struct charge_state {
 	uint64_t credit;   /* ns charged, neither reported nor refunded yet */
 	struct {
 		uint64_t reported, by_clock; /* ns of the same times */
+		uint64_t at;                 /* when older ones began to count half */
 	} clock_ratio;
 };
 

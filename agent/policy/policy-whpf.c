@@ -30,8 +30,8 @@
 /* Virtual time is ns * SCALE / weight: a whole GPU's time. It may wrap around; leads do not. */
 #define SCALE (100ull * POLICY_WEIGHT_ONE)
 /* ns of the GPU. A client's lead swings by as much as its part of a round makes, to both sides. So
- * in 1 s its part is off by half a round at most, which is 1.3 points. */
-#define ROUND       25000000ull
+ * in 1 s its part is off by half a round at most, which is 1.5 points. */
+#define ROUND       30000000ull
 #define FIRST_ROUND 200000000ull
 /* A client is steady when it ran for so many ns, and for so many times what it had outstanding at
  * most, without a gap. */

@@ -55,24 +55,12 @@ static bool expects_hold(const struct client *client, const struct run_queue *qu
 		runs_among(client, queue, now));
 }
 
-/* Its work came lately, after a pause: it may be short, and may come again. */
-static bool is_fresh(const struct client *client, uint64_t now)
+/* Of clients that share the GPU by weight, another one can wait until a short launch ends: forms
+ * that leave cost more than that. Objectives are another matter. */
+static bool is_in_the_way(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
-	return client->entry.busy_since && now - client->entry.busy_since < CONTENTION_FRESH_NS;
-}
-
-/* Of clients that share the GPU by weight, one that has work all the time can wait until a short
- * launch ends. So @client need not leave for clients that all have had work for long, or that run
- * at the same time. Objectives are another matter. @n_fresh: of its level. */
-static bool is_in_the_way(const struct client *client, const struct run_queue *queue,
-			  unsigned n_fresh, uint64_t now)
-{
-	if (!queue->policy->shares || client->gpu->contention[client->level].tight_slo ||
-	    now < client->long_until)
-		return true;
-	if (queue->concurrent)
-		return !runs_among(client, queue, now);
-	return n_fresh > is_fresh(client, now);
+	return !queue->policy->shares || now < client->long_until ||
+	       client->gpu->contention[client->level].tight_slo;
 }
 
 /* Whether some same-level client must not wait until the kernels of @client end. */
@@ -124,16 +112,13 @@ static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVE
  * take longer than they do, as sliced ones do. */
 static void tell_expected(struct gpu *gpu, uint64_t now)
 {
-	unsigned n_fresh[WEIR_LEVELS] = {0};
 	bool ahead[WEIR_LEVELS];
 
 	find_ahead(gpu, now, ahead);
-	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
-		n_fresh[client->level] += is_fresh(client, now);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		const struct run_queue *queue = &gpu->queues.levels[client->level];
 		bool contended = expects_hold(client, queue, now);
-		bool in_the_way = is_in_the_way(client, queue, n_fresh[client->level], now);
+		bool in_the_way = is_in_the_way(client, queue, now);
 		client_set_flag(client, WEIR_CONTROL_TELL,
 				contention_polls_fast(gpu, client->level) ||
 					compute_limit_listens(client));

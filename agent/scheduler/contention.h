@@ -6,9 +6,8 @@
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
 
-#define CONTENTION_AMONG_NS      20000000ull   /* of work beside others: then shares matter */
-#define CONTENTION_FRESH_NS      1000000000ull /* work that came within it may be short */
-#define CONTENTION_FAST_POLL_MAX 32u /* clients of a level that are polled fast, at most */
+#define CONTENTION_AMONG_NS      20000000ull /* of work beside others: then shares matter */
+#define CONTENTION_FAST_POLL_MAX 32u         /* clients of a level that are polled fast, at most */
 
 /* Call when clients of @gpu, their levels or their objectives change, or its policy. */
 void contention_find_urgent(struct gpu *gpu);

@@ -247,13 +247,30 @@ static void test_predictions_are_put_in_terms_of_the_clock(void **unused)
 		{100 * US, 100, MS / 4, MS / 2},             /* or twice */
 		{100 * US, 100, MS + MS / 40, MS + MS / 40}, /* as good as exact */
 		{100 * US, 10, MS * 13 / 10, MS * 13 / 10},  /* not known yet */
-		{100 * MS, 100, MS * 13 / 10, MS * 13 / 10}, /* too few kernels in a run */
+		{300 * MS, 100, MS * 13 / 10, MS * 13 / 10}, /* too few kernels in a run */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		set_up(unused);
 		level.kernel = cases[i].kernel;
 		assert_int_equal(predict(cases[i].ms, cases[i].reports), cases[i].ran);
+	}
+}
+
+/* After a while without comparisons reports are taken as they are. */
+static void test_old_comparisons_do_not_count(void **unused)
+{
+	const uint64_t pauses[] = {400 * MS, 401 * MS}; /* after 99 ms */
+	struct client *client = &level.clients[0];
+
+	for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+		set_up(unused);
+		level.kernel = 100 * US;
+		assert_int_equal(predict(100, MS * 13 / 10), MS);
+		level.run.current = false;
+		level.now += pauses[i];
+		client->executed += 13 * MS;
+		assert_int_equal(report(client).ran, i ? 13 * MS : 10 * MS);
 	}
 }
 
@@ -297,6 +314,7 @@ int main(void)
 		TEST(test_refunds_come_from_the_pool),
 		TEST(test_alone_nothing_is_extra),
 		TEST(test_predictions_are_put_in_terms_of_the_clock),
+		TEST(test_old_comparisons_do_not_count),
 		TEST(test_where_a_run_is_compared),
 	};
 	const char *seed = getenv("SEED");

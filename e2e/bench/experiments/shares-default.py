@@ -26,8 +26,8 @@ MODES = ("mps", "timeslice")
 DEFAULT = "whpf"
 PARTS = (10, 20, 30, 40)
 ROUND_US = 500  # of a launch
-WINDOW = 1.0  # seconds: 40 rounds of the policy
-# A client's first work may take its part of 200 ms at once, and for 1 s kernels leave for it.
+WINDOW = 1.0  # seconds: 33 rounds of the policy
+# A client's first work may take its part of 200 ms at once.
 SETTLE_PTX, WINDOWS = 1.5, 3
 SETTLE, SECONDS = 3.0, 3
 
