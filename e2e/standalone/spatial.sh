@@ -37,14 +37,19 @@ shown() {
 }
 
 check "the agent is up" start_agent
-begin 65534 64
+# Kernels that can leave a part of the SMs.
+WEIR_FORM=persistent WEIR_CHUNK=1 begin 65534 64
 low=$pid
 check "nobody is above it: it has all SMs" eventually 30 shows 65534 smsLeft 8
 
 begin 65531 2
 high=$pid
 shown "two blocks" 65531 2 6
-check "the client below knows that it may leave a part" shows 65534 leavesPart true
+check "the client below knows that it may leave a part" eventually 30 shows 65534 leavesPart true
+done_by() { status "[.clients[] | select(.uid == $1) | .launches] | add"; }
+before=$(done_by 65534) high_before=$(done_by 65531)
+work_on() { [ "$(done_by 65534)" -ge $((before + 20)) ] && [ "$(done_by 65531)" -ge $((high_before + 20)) ]; }
+check "both work at the same time" eventually 60 work_on
 check "weirctl top shows both" eval "'$B/bin/weirctl' --socket '$work/control.sock' top --times 1 | grep 'SMS LEFT'"
 kill -KILL "$(program_of "$high")"
 wait "$high" 2>/dev/null
