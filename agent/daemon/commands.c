@@ -231,6 +231,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	add_number(object, "blocksSaved", total[ACCOUNT_BLOCKS_SAVED]);
 	add_number(object, "blocksDrained", total[ACCOUNT_BLOCKS_DRAINED]);
 	add_number(object, "bytesSaved", total[ACCOUNT_BYTES_SAVED]);
+	add_number(object, "partialLeaves", total[ACCOUNT_PARTIAL_LEAVES]);
 	add_number(object, "tuning", client->account.tuning);
 	add_number(object, "speculativeDemands", total[ACCOUNT_SPECULATIVE]);
 	add_number(object, "speculativeDemandMisses", total[ACCOUNT_SPECULATIVE_MISSES]);

@@ -102,7 +102,7 @@ uint64_t gate_interval(const struct level_binding *binding, bool contended)
 /* Whether it is closed now. */
 static bool is_closed(const struct level_binding *binding, bool spatial)
 {
-	if (!spatial)
+	if (!spatial || !binding->wait)
 		return binding_closed(binding);
 	return load_relaxed(&demand_page(binding->wait)->whole) ||
 	       load_relaxed(&control_page(binding)->hold);
@@ -119,6 +119,7 @@ bool gate_put(struct stream *stream, const struct level_binding *binding, enum g
 		return false;
 	if (kind == GATE_ALL || kind == GATE_WHOLE || !holdable(binding))
 		passed(stream, spatial);
+	store_relaxed(&gating->last_spatial, spatial);
 	if (add_relaxed(&gating->gates, 1) == 0)
 		log_debug("gates at level %u", binding->level);
 	bool closed = is_closed(binding, spatial);
@@ -188,7 +189,8 @@ void gate_look(struct client *client, struct tick *tick)
 /* The time with work outstanding behind closed gates, as seen at each look. */
 static void account_wait(struct gating *gating, const struct tick *tick)
 {
-	bool held = tick->totals.outstanding && binding_closed(tick->binding);
+	bool held = tick->totals.outstanding &&
+		    is_closed(tick->binding, load_relaxed(&gating->last_spatial));
 
 	if (held && gating->held)
 		gating->wait_time += tick->passed;

@@ -26,6 +26,8 @@
 struct gating {
 	_Atomic uint64_t interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;
+	_Atomic int
+		last_spatial; /* the last gate was one for a kernel that leaves a part of the SMs */
 	_Atomic uint32_t
 		graph_levels; /* bit q: a graph was captured with gates of level q inside */
 

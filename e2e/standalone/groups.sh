@@ -1,0 +1,78 @@
+#!/bin/bash
+# Under MPS a busy client of a few blocks, for which `yield: needed` holds, is above applications in forms: their kernels
+# leave it some SMs and go on on the others, all the time. Every value is right.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare vector-add matrix-multiply reduction kernels stream-order burst
+export WEIR_SIM_SMS=8 WEIR_SIM_BLOCK_US=50
+mkdir "$work/cache"
+echo "compile: {mode: ptx, cacheDir: $work/cache}" >>"$work/agent.yaml"
+# Before the rules of machine.sh: the first that fits decides.
+sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$work/agent.yaml"
+
+# What the simulated driver takes for a daemon.
+mkdir "$work/mps" && touch "$work/mps/control"
+export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+
+busy=
+start_small() { # BLOCKS
+    rm -rf "$work/small" && mkdir -m 777 "$work/small"
+    governed 65531 burst --size "$1" --kernels 3 --gap-min-us 2000 --gap-max-us 6000 --requests 100000000 \
+        --stop-file "$work/small/stop" --ready-file "$work/small/ready" >"$work/burst.log" 2>&1 &
+    busy=$!
+    clients[$busy]=burst
+    check "a busy client of $1 blocks is at work" eventually 60 test -e "$work/small/ready"
+}
+stop_small() {
+    touch "$work/small/stop"
+    check "the busy client's own values are right" wait "$busy"
+    unset "clients[$busy]"
+}
+
+of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
+# The agent reports that a kernel of the program PID left a part of the SMs, before it ends and within 30 s.
+leaves_a_part() { # PID
+    local until=$((SECONDS + 30))
+    until [ "$(of_low partialLeaves)" -gt 0 ]; do
+        kill -0 "$1" 2>/dev/null && [ $SECONDS -lt $until ] || return 1
+        sleep 0.1
+    done
+}
+
+# The ticket's time counts, and on a busy machine it is long.
+export WEIR_PREEMPT_LATENCY_US=1000000
+in_form() { # FORM PROGRAM ARGUMENTS...
+    local form=$1 name=$2 low
+    shift
+    rm -f "$work/enough"
+    WEIR_FORM=$form governed 65534 "$@" --seconds 40 --stop-file "$work/enough" >"$work/$name-$form.log" 2>&1 &
+    low=$!
+    clients[$low]=$name
+    check "$name, $form: it leaves a part of the SMs" leaves_a_part "$low"
+    sleep 1 # of leaving and coming back
+    touch "$work/enough"
+    check "$name, $form: every value is right" wait "$low"
+    unset "clients[$low]"
+}
+
+check "the agent is up" start_agent
+for blocks in 2 5; do
+    start_small $blocks
+    for form in persistent resumable; do
+        in_form $form vector-add
+        in_form $form matrix-multiply
+        in_form $form reduction
+    done
+    stop_small
+done
+start_small 2
+WEIR_CHUNK=3 in_form persistent matrix-multiply --size 96
+for form in persistent resumable; do
+    check "all kernels, $form: every value is right" \
+        eval "WEIR_FORM=$form governed 65534 kernels --repeat 3 --seconds 0.2 >'$work/kernels-$form.log' 2>&1"
+    check "the order of a stream, $form" \
+        eval "WEIR_FORM=$form governed 65534 stream-order --seed 3 --seconds 3 >'$work/order-$form.log' 2>&1"
+done
+stop_small
+[ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }
