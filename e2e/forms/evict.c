@@ -28,7 +28,7 @@
 #define PARAMETERS_MAX 64
 #define PERIOD_NS      8000u
 #define SLICES         5u
-#define DRAIN          100000u /* ns: blocks are finished rather than saved */
+#define DRAIN          100000u /* cycles: blocks are finished rather than saved */
 #define SMS_LEFT       16u     /* at most; more than the simulated GPU has */
 
 #define REAL(name)    ((__typeof__(name) *)dlsym(RTLD_NEXT, name_of(name)))
@@ -299,7 +299,6 @@ static void run_persistent(struct launch *l)
 					   .period = PERIOD_NS,
 					   .fresh = 1,
 					   .drain = random_below(&state.random, 2) ? DRAIN : 0,
-					   .pace = 65536, /* 1 GHz */
 					   .kind = (uint32_t)(l->pair - state.pairs)};
 	if (random_below(&state.random, 2)) {
 		hidden->room = state.demand_address + sizeof(uint64_t);

@@ -364,8 +364,7 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 		.grid = {grid.x, grid.y, grid.z},
 		.blocks = (uint32_t)blocks_of(grid),
 		.report = (uintptr_t)&report,
-		.period = random_below(&run->random, 3) * 10000,
-		.pace = 65536};
+		.period = random_below(&run->random, 3) * 10000};
 	void *saves = new_saves(run, &hidden);
 	bool good = words && saves;
 
@@ -407,7 +406,6 @@ bool run_asked(struct run *run, uint32_t n_long, uint32_t took, uint32_t drain,
 					 .serial = 1,
 					 .fresh = 1,
 					 .drain = drain,
-					 .pace = 65536,
 					 .kind = kind};
 	uint32_t *out = calloc(run->problem->out_words, sizeof(*out));
 	uint8_t *saves = new_saves(run, &hidden);

@@ -4,7 +4,6 @@
 #include "autotune/constants.h"
 
 #include "weir/base.h"
-#include "weir/drain.h"
 #include "weir/tickets.h"
 #include "weir/transform.h"
 
@@ -59,9 +58,9 @@ struct kernel_facts {
 	uint32_t sms;
 	uint32_t resident; /* native blocks on the GPU at once; 0: not known */
 	struct build_facts {
-		uint32_t resident;       /* 0: the kernel cannot be launched in this build */
-		uint64_t save_stride;    /* bytes, resumable only; */
-		struct weir_drain drain; /* resumable only */
+		uint32_t resident;    /* 0: the kernel cannot be launched in this build */
+		uint64_t save_stride; /* bytes, resumable only; */
+		uint32_t drain;       /* resumable only: weir_persistent.drain */
 	} builds[WEIR_FORM_COUNT][BUILDS_MAX];
 	uint32_t kind;                     /* a number for kernel and geometry */
 	const struct rewritten *rewritten; /* the code; opaque here */

@@ -31,8 +31,7 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .packed_size =
 						 facts->hidden_at + hidden + facts->symbols_size,
 					 .hidden.save_stride = of->save_stride,
-					 .hidden.drain = of->drain.ns,
-					 .hidden.pace = of->drain.pace,
+					 .hidden.drain = of->drain,
 					 .hidden.kind = facts->kind,
 					 .workers = of->resident};
 	if (form == WEIR_RESUMABLE)

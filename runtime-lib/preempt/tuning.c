@@ -299,7 +299,7 @@ static uint32_t resident(const struct geometry *geometry, const void *function, 
 }
 
 /* Asks the driver once: it reads clocks from the GPU, which takes 0.7 ms. */
-static struct weir_drain drain_of(CUdevice device, uint64_t bytes)
+static uint32_t drain_cycles(CUdevice device, uint64_t bytes)
 {
 	static struct {
 		bool is_known;
@@ -314,7 +314,7 @@ static struct weir_drain drain_of(CUdevice device, uint64_t bytes)
 		speeds.device = device;
 		speeds.is_known = true;
 	}
-	return weir_drain_of(bytes, speeds.clock, speeds.memory, speeds.bus);
+	return weir_drain_cycles(bytes, speeds.clock, speeds.memory, speeds.bus);
 }
 
 static struct build_facts build_of(const struct geometry *geometry, enum weir_form form,
@@ -329,7 +329,7 @@ static struct build_facts build_of(const struct geometry *geometry, enum weir_fo
 		.save_stride = saves ? (save + 255) / 256 * 256 : 0,
 	};
 	if (saves)
-		facts.drain = drain_of(device, facts.save_stride * facts.resident);
+		facts.drain = drain_cycles(device, facts.save_stride * facts.resident);
 	return facts;
 }
 

@@ -76,20 +76,16 @@ void safe_point_barrier_done(struct cursor *at, struct rewrite *rewrite)
 		  op_block(again));
 }
 
-/* The times first: a flag that is seen before its time has an old time, and old times save blocks.
- */
 void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id)
 {
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
 	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
 
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %w, %all, %now; .reg .b64 %group, %step;"
-		  "  mov.u32 %w, 0; mov.u32 %all, %nctaid.x; mov.u64 %group, %1;"
-		  "  mul.lo.u64 %step, %2, %3; mov.u32 %now, %globaltimer_lo;"
-		  "again: st.volatile.global.u32 [%group+20], %now;"
-		  "  st.volatile.global.u32 [%group+16], %0;"
-		  "  add.u64 %group, %group, %step;"
+		  "{ .reg .pred %p; .reg .b32 %w, %all; .reg .b64 %flag, %step;"
+		  "  mov.u32 %w, 0; mov.u32 %all, %nctaid.x; add.u64 %flag, %1, 16;"
+		  "  mul.lo.u64 %step, %2, %3;"
+		  "again: st.volatile.global.u32 [%flag], %0; add.u64 %flag, %flag, %step;"
 		  "  add.u32 %w, %w, %3; setp.lt.u32 %p, %w, %all; @%p bra again; }",
 		  id, saves, stride, op_int(SAFE_POINT_GROUP));
 }

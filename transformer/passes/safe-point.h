@@ -37,18 +37,17 @@ struct safe {
 
 /* A save begins with a header: the serial of its launch if it holds a block (32 bits); at 8 how
  * long its ticket has run, in cycles, and the kind of this ticket. In the save of each group's
- * first worker, the group's words are there as well: at 16 the flag, and %globaltimer_lo when it
- * was set; at 24 the time of the group's next poll (64 bits); and at 32 for each worker the kind
- * and cycles of its last ticket. The kind of a ticket is weir_persistent.kind plus its number of
- * blocks. */
+ * first worker, the group's words are there as well: at 16 the flag, at 24 the time of its next
+ * poll (64 bits), and at 32 for each worker the kind and cycles of its last ticket. The kind of a
+ * ticket is weir_persistent.kind plus its number of blocks. */
 #define SAFE_POINT_GROUP  16u
 #define SAFE_POINT_HEADER (32 + 8 * SAFE_POINT_GROUP)
 
 /* A worker's words in shared memory: whether it is to leave; %clock when a warp last looked; the
  * number of the launch; %clock until which the ticket may run on, if it is to be finished; at 16
  * %clock when the ticket began, 0: none has, and its kind; the address of the worker's last ticket
- * in the group's save, less 32 (drain.h); at 32 %globaltimer_lo when the launch was closed. */
-#define WATCH_BYTES 36
+ * in the group's save, less 32 (drain.h). */
+#define WATCH_BYTES 32
 enum watch_state {              /* only grows during a launch */
 		   WATCH_OPEN,  /* as far as is known, the launch is not closed */
 		   WATCH_ASKED, /* it is closed */

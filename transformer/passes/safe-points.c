@@ -316,7 +316,6 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 	struct function *f = rewrite->function;
 	struct operand group = op_reg(edit_register(f, TYPE_b64));
 	struct operand next = op_reg(edit_register(f, TYPE_b64));
-	struct operand watch = op_variable(rewrite->safe->watch);
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
 	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
@@ -327,22 +326,20 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 		  "  cvt.u64.u32 %w64, %w; mad.lo.u64 %0, %w64, %1, %2; }",
 		  group, stride, saves, op_int(~(uint64_t)(SAFE_POINT_GROUP - 1) & UINT32_MAX));
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %flag, %since, %lo, %hi; .reg .b64 %now, %period64;"
-		  "  ld.volatile.global.v4.u32 {%flag, %since, %lo, %hi}, [%0+16];"
-		  "  setp.eq.u32 %1, %flag, %2; @%1 st.volatile.shared.u32 [%7+32], %since;"
-		  "  @%1 bra %3; mov.b64 %4, {%lo, %hi}; mov.u64 %now, %globaltimer; sub.u64 %4, "
+		  "{ .reg .pred %p; .reg .b32 %flag, %x, %lo, %hi; .reg .b64 %now, %period64;"
+		  "  ld.volatile.global.v4.u32 {%flag, %x, %lo, %hi}, [%0+16];"
+		  "  setp.eq.u32 %1, %flag, %2; @%1 bra %3;"
+		  "  mov.b64 %4, {%lo, %hi}; mov.u64 %now, %globaltimer; sub.u64 %4, "
 		  "%4, %now;"
 		  "  cvt.u64.u32 %period64, %5; setp.lt.u64 %p, %4, %period64; @%p bra %6;"
 		  "  add.u64 %now, %now, %period64; st.volatile.global.u64 [%0+24], %now; }",
-		  group, op_reg(go), id, op_block(mark), next, period, op_block(decide), watch);
+		  group, op_reg(go), id, op_block(mark), next, period, op_block(decide));
 	poll_host(at, rewrite, hidden64(at, rewrite, HIDDEN(words)), false, op_block(decide));
 	safe_point_set_flags(at, rewrite, id);
-	edit_code(at,
-		  "{ .reg .b32 %since; mov.pred %0, 1; mov.u32 %since, %globaltimer_lo;"
-		  "  st.volatile.shared.u32 [%1+32], %since; }",
-		  op_reg(go), watch);
+	edit_code(at, "mov.pred %0, 1;", op_reg(go));
 	cursor_place(at, mark);
-	edit_code(at, "red.shared.max.u32 [%0], %1;", watch, op_int(WATCH_ASKED));
+	edit_code(at, "red.shared.max.u32 [%0], %1;", op_variable(rewrite->safe->watch),
+		  op_int(WATCH_ASKED));
 }
 
 static void write_check(struct selector *c, struct safe_point *point, struct block *check,

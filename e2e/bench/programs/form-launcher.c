@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define PERIOD_NS     8000u
-#define UNSEEN_NS     10000u      /* an eviction in which nobody looked for so long has no delay */
-#define FINISHES_NS   1000000000u /* longer than any block */
-#define REGISTERS_MAX 255u        /* of a thread */
+#define UNSEEN_NS     10000u    /* an eviction in which nobody looked for so long has no delay */
+#define FINISHES      INT32_MAX /* cycles, longer than any block */
+#define REGISTERS_MAX 255u      /* of a thread */
 
 struct names {
 	char name[PLAN_KERNELS_MAX][128];
@@ -287,16 +287,13 @@ static int attribute(const struct plan *plan, CUdevice_attribute attribute)
 	return value;
 }
 
-static void set_drain(const struct form *form, struct weir_persistent *hidden, uint64_t bytes)
+static uint32_t drain_cycles(const struct form *form, uint64_t bytes)
 {
-	struct weir_drain drain =
-		weir_drain_of(bytes, form->clock_khz, form->memory_khz, form->bus_bits);
-	uint64_t part = drain.ns * form->drain_percent / 100;
+	uint64_t cycles =
+		weir_drain_cycles(bytes, form->clock_khz, form->memory_khz, form->bus_bits);
+	uint64_t part = cycles * form->drain_percent / 100;
 
-	hidden->drain = part < FINISHES_NS ? (uint32_t)part : FINISHES_NS;
-	hidden->pace = drain.pace;
-	if (form->variant.finishes)
-		hidden->drain = FINISHES_NS;
+	return form->variant.finishes || part > FINISHES ? FINISHES : (uint32_t)part;
 }
 
 /* Adds the blocks that were saved and drained since this was last called. */
@@ -371,7 +368,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 		kernel->block_bytes = hidden->save_stride;
 		if (!form->variant.saves)
-			set_drain(form, hidden, hidden->save_stride * workers[0]);
+			hidden->drain = drain_cycles(form, hidden->save_stride * workers[0]);
 	}
 	parameters[launch->argument_count] = hidden;
 	bool leaves = form->sms_left && form->variant.groups;

@@ -81,14 +81,14 @@ struct weir_persistent {
 	/* 1: the first launch with this serial, which need not read the words. 0: it may be a
 	 * continuation. */
 	uint32_t fresh;
-	/* Resumable: a block runs to the end of its ticket if that is expected within so many
-	 * nanoseconds of %globaltimer from the closing on (weir/drain.h). Otherwise its worker
-	 * saves it. 0: it is always saved. */
+	/* Resumable: a block that finds the launch closed runs to the end of its ticket if that is
+	 * expected within so many cycles of %clock (weir/drain.h). Otherwise its worker saves it.
+	 * 0: it is always saved. */
 	uint32_t drain;
 	/* Launches with the same number have the same kernel and geometry, so the times of their
 	 * tickets can be compared. */
 	uint32_t kind;
-	uint32_t pace; /* with `drain`: cycles of %clock in 65536 ns */
+	uint32_t reserved;
 	/* Address of a uint32_t that the host writes: the number of SMs that the kernel must leave
 	 * to others. 0: none, ever; also where `demand` is 0. Otherwise `across` is 1, because
 	 * blocks may wait for earlier blocks, and there are at most 65535 workers. */

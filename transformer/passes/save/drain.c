@@ -42,24 +42,10 @@ void drain_begin(struct cursor *at, struct rewrite *rewrite, struct operand size
 		  hidden32(at, rewrite, HIDDEN(kind)), size, watch_of(rewrite));
 }
 
-/* @rest: cycles that the ticket may run on, by the time since the closing. */
-static void write_rest(struct cursor *at, struct rewrite *rewrite, struct operand drain,
-		       struct operand rest)
-{
-	edit_code(
-		at,
-		"{ .reg .b32 %since, %now; .reg .b64 %wide; ld.volatile.shared.u32 %since, [%0+32];"
-		"  mov.u32 %now, %globaltimer_lo; sub.u32 %since, %now, %since;"
-		"  min.u32 %since, %since, %1; sub.u32 %since, %1, %since;"
-		"  mul.wide.u32 %wide, %since, %2; shr.u64 %wide, %wide, 16;"
-		"  cvt.u32.u64 %3, %wide; }",
-		watch_of(rewrite), drain, hidden32(at, rewrite, HIDDEN(pace)), rest);
-}
-
-/* @save: whether the ticket, as far as other tickets tell, ends later than in @rest cycles, which
+/* @save: whether the ticket, as far as other tickets tell, ends later than in @drain cycles, which
  * it may run on otherwise. */
 static void write_estimate(struct cursor *at, struct rewrite *rewrite, struct operand here,
-			   struct operand group, struct operand rest, struct operand save)
+			   struct operand group, struct operand drain, struct operand save)
 {
 	edit_code(at,
 		  "{ .reg .pred %same, %longer, %late; .reg .b32 %run, %begun, %kind, %like, %took;"
@@ -79,7 +65,7 @@ static void write_estimate(struct cursor *at, struct rewrite *rewrite, struct op
 		  "  setp.eq.or.u32 %4, %begun, 0, %4;"
 		  "  mov.u32 %run, %clock; add.u32 %run, %run, %2; st.volatile.shared.u32 [%0+12], "
 		  "%run; }",
-		  watch_of(rewrite), group, rest, here, save, op_int(SAFE_POINT_GROUP - 1));
+		  watch_of(rewrite), group, drain, here, save, op_int(SAFE_POINT_GROUP - 1));
 }
 
 /* To @decided if the ticket is to be finished, @save: or no longer, or if the block is saved. */
@@ -143,7 +129,6 @@ void drain_choose(struct cursor *at, struct rewrite *rewrite, struct operand her
 	struct function *f = rewrite->function;
 	struct operand save = op_reg(edit_named_register(f, TYPE_pred, "saves"));
 	struct operand group = op_reg(edit_register(f, TYPE_b64));
-	struct operand rest = op_reg(edit_register(f, TYPE_b32));
 	struct operand drain = hidden32(at, rewrite, HIDDEN(drain));
 	struct block *decided = edit_new_block(f);
 
@@ -151,8 +136,7 @@ void drain_choose(struct cursor *at, struct rewrite *rewrite, struct operand her
 		  op_block(leave));
 	write_decided(at, rewrite, here, save, decided);
 	edit_code(at, "ld.shared.u64 %0, [%1+24]; and.b64 %0, %0, -128;", group, watch_of(rewrite));
-	write_rest(at, rewrite, drain, rest);
-	write_estimate(at, rewrite, here, group, rest, save);
+	write_estimate(at, rewrite, here, group, drain, save);
 	cursor_place(at, decided);
 	edit_code(at,
 		  "{ .reg .b32 %state; vote.sync.any.pred %0, %0, %5; selp.b32 %state, %2, %3, %0;"

@@ -1,25 +1,22 @@
 /* Drain or save: whether a worker finishes its ticket or saves its block when the launch is closed.
  *
- * A worker that finds the launch closed at a safe point estimates when its ticket ends. If that is
- * no later than `drain` behind the closing (weir_persistent.drain), it runs on. About then the last
- * of the workers that save has left, so finishing does not delay the end of the launch. The block
- * decides once: its first warp that finds the launch closed writes the decision to shared memory.
- * The others read it there, and save the block when the time is up.
+ * A worker that finds the launch closed at a safe point estimates how long its ticket still takes.
+ * If that is no longer than `drain` (weir_persistent.drain), it runs on. About then the workers
+ * that save have left, so finishing does not delay the end of the launch. The block decides once:
+ * its first warp that finds the launch closed writes the decision to shared memory. The others read
+ * it there, and save the block when the time is up.
  *
  * - The estimate: each worker notes how long its last ticket took. Workers of a group have these
  *   times side by side in the group's first save. The lanes that decide read one time each. Only
  *   tickets that took longer than this one has run tell anything. They must be a quarter of all
  *   that are known, and all of these, an eighth added, must end in time: one block of hundreds that
- *   ends late delays the launch. So kernels with
- *   blocks of several lengths are judged by blocks that lasted as long. Noting a time is one store
- *   per ticket, without an atomic operation.
+ *   ends late delays the launch. So kernels with blocks of several lengths are judged by blocks
+ *   that lasted as long. Noting a time is one store per ticket, without an atomic operation.
  * - The clocks: times of tickets are differences of %clock. It is exact to the cycle and cheap, and
  *   a block stays on its SM. A ticket of more than 2^32 cycles (two seconds) is misjudged once in
- *   that time. The time since the closing is a difference of %globaltimer, because another SM
- *   closed the launch. `pace` converts it.
- * - The time of closing stands beside each group's flag, and then in the block's shared memory. One
- *   word for the whole GPU would be read by every warp at about the same moment, and delay the
- *   tickets beside it. */
+ *   that time.
+ * - The time counts from the block's own look. A time since the closing, in one word for the whole
+ *   GPU, would be read by every warp at about the same moment, and delay the tickets beside it. */
 #pragma once
 
 #include "passes/pass.h"
