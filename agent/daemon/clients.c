@@ -101,6 +101,7 @@ int clients_add(struct clients *clients, const struct newcomer *new, struct clie
 	client->takes_pipes = hello->flags & WEIR_HELLO_TAKES_PIPES;
 	client->takes_profiles = hello->flags & WEIR_HELLO_TAKES_PROFILES;
 	client->says_whole = hello->flags & WEIR_HELLO_SAYS_WHOLE;
+	client->comes_concurrent = hello->flags & WEIR_HELLO_CONCURRENT;
 	client->tell_level = send_level;
 	client->level = client->first_level = usage->granted = tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));

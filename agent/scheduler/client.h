@@ -52,6 +52,7 @@ struct client {
 	bool takes_pipes;         /* WEIR_HELLO_TAKES_PIPES */
 	bool takes_profiles;      /* WEIR_HELLO_TAKES_PROFILES */
 	bool says_whole;          /* WEIR_HELLO_SAYS_WHOLE */
+	bool comes_concurrent;    /* WEIR_HELLO_CONCURRENT */
 	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
 				     not */
 	bool paused;              /* gpu_pause() */
@@ -89,7 +90,8 @@ struct client {
 /* It reports that its kernels run beside other clients'. */
 static inline bool client_is_concurrent(const struct client *client)
 {
-	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
+	return client->comes_concurrent ||
+	       atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
 }
 
 /* On its control page. @flag: of enum weir_control_flags. */

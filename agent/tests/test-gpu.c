@@ -235,6 +235,11 @@ static void test_who_may_rely_on_whole(void **state)
 	assert_false(is_spatial(0) || is_spatial(1) || is_spatial(2));
 	gpu_remove(&gpu, &clients[3], false);
 	assert_true(is_spatial(0) && is_spatial(1));
+	/* One of which it is known at once takes nothing away. */
+	clients[4].comes_concurrent = true;
+	add(4, 3, WEIR_BIT_NONE);
+	assert_true(is_spatial(0) && is_spatial(1));
+	gpu_remove(&gpu, &clients[4], false);
 	gpu_set_level(&gpu, &clients[1], 3); /* it is above the others */
 	assert_true(is_spatial(0));
 	assert_false(is_spatial(1) || is_spatial(2));

@@ -4,10 +4,10 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
-prepare filler
+prepare filler burst
 export WEIR_SIM_SMS=8 WEIR_SIM_BLOCK_US=500
 # Before the rules of machine.sh: the first that fits decides.
-sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}\n    - {uid: 65530, level: high, yield: needed+50%}|' "$work/agent.yaml"
+sed -i 's|  rules:|  rules:\n    - {uid: 65529, level: high, yield: needed+0%}\n    - {uid: 65531, level: high, yield: needed}\n    - {uid: 65530, level: high, yield: needed+50%}|' "$work/agent.yaml"
 
 # What the simulated driver takes for a daemon.
 mkdir "$work/mps" && touch "$work/mps/control"
@@ -37,8 +37,7 @@ shown() {
 }
 
 check "the agent is up" start_agent
-# Kernels that can leave a part of the SMs.
-WEIR_FORM=persistent WEIR_CHUNK=1 begin 65534 64
+begin 65534 64
 low=$pid
 check "nobody is above it: it has all SMs" eventually 30 shows 65534 smsLeft 8
 
@@ -46,10 +45,6 @@ begin 65531 2
 high=$pid
 shown "two blocks" 65531 2 6
 check "the client below knows that it may leave a part" eventually 30 shows 65534 leavesPart true
-done_by() { status "[.clients[] | select(.uid == $1) | .launches] | add"; }
-before=$(done_by 65534) high_before=$(done_by 65531)
-work_on() { [ "$(done_by 65534)" -ge $((before + 20)) ] && [ "$(done_by 65531)" -ge $((high_before + 20)) ]; }
-check "both work at the same time" eventually 60 work_on
 check "weirctl top shows both" eval "'$B/bin/weirctl' --socket '$work/control.sock' top --times 1 | grep 'SMS LEFT'"
 kill -KILL "$(program_of "$high")"
 wait "$high" 2>/dev/null
@@ -89,4 +84,29 @@ shown "from then on" 65531 8 0
 end 65531 "$second"
 check "all SMs are left again" eventually 30 shows 65534 smsLeft 8
 end 65534 "$low"
+
+# A kernel that can leave a part of the SMs works on while a higher level has work all the time. It has begun when the
+# higher level paused, and knew that it may.
+sed -i 's|yield: whole}|yield: needed}|' "$work/agent.yaml"
+kill -HUP "$agent"
+mkdir -m 777 "$work/65529"
+governed 65529 burst --kernels 1 --size 2 --gap-min-us 300000 --gap-max-us 300000 --requests 100000 \
+    --stop-file "$work/65529/stop" --ready-file "$work/65529/ready" >"$work/burst.log" 2>&1 &
+clients[$!]=burst
+pauses=$!
+check "a client above has work now and then" eventually 60 test -e "$work/65529/ready"
+WEIR_FORM=persistent WEIR_CHUNK=1 WEIR_PREEMPT_LATENCY_US=1000000 begin 65534 64
+low=$pid
+done_by() { status "[.clients[] | select(.uid == $1) | .launches] | add // 0"; }
+has_done() { [ "$(done_by "$1")" -ge "$2" ]; } # UID LAUNCHES
+check "its kernels run" eventually 60 has_done 65534 100
+check "and may leave a part of the SMs" shows 65534 leavesPart true
+begin 65531 2
+high=$pid
+before=$(done_by 65534)
+check "one client above works without a pause" eventually 60 has_done 65531 20
+check "the one below works on" eventually 60 has_done 65534 $((before + 20))
+end 65531 "$high"
+end 65534 "$low"
+end 65529 "$pauses"
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -49,7 +49,7 @@ static int say_hello(const struct client *client, int socket)
 	struct weir_hello hello = {
 		.claimed_bit = binding ? binding->bit : WEIR_BIT_NONE,
 		.flags = WEIR_HELLO_TAKES_BIT | WEIR_HELLO_TAKES_PIPES | WEIR_HELLO_TAKES_PROFILES |
-			 WEIR_HELLO_SAYS_WHOLE,
+			 WEIR_HELLO_SAYS_WHOLE | (client->concurrent ? WEIR_HELLO_CONCURRENT : 0),
 		.context = client->index,
 		.library = WEIR_VERSION,
 	};

@@ -101,6 +101,7 @@ enum weir_hello_flags {
 	WEIR_HELLO_TAKES_PIPES = 1u << 1,    /* reads PIPES_ANSWER */
 	WEIR_HELLO_TAKES_PROFILES = 1u << 2, /* reads PROFILE */
 	WEIR_HELLO_SAYS_WHOLE = 1u << 3,     /* sets weir_demand_page.whole */
+	WEIR_HELLO_CONCURRENT = 1u << 4,     /* WEIR_STATUS_CONCURRENT, known at once */
 };
 
 struct weir_hello {
