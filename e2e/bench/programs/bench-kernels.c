@@ -274,6 +274,17 @@ static void evict(struct table *table)
 	form->evict = false;
 }
 
+/* Rounds in which each kernel is launched @trials times, and as often again if few were seen. */
+static uint64_t rounds_of(const struct plan *plan, uint64_t trials)
+{
+	uint64_t fewest = trials;
+
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		if (plan->kernels[i].launches < fewest)
+			fewest = plan->kernels[i].launches;
+	return 2 * trials / (fewest ? fewest : 1);
+}
+
 /* Each launch leaves a part of the SMs once. */
 static void leave_a_part(struct table *table)
 {
@@ -283,9 +294,10 @@ static void leave_a_part(struct table *table)
 	for (unsigned i = 0; i < plan->kernel_count; i++)
 		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
 	form->sms_left = (uint32_t)table->choice->groups;
+	uint64_t rounds = rounds_of(plan, table->choice->trials);
 	for (size_t v = 0; v < n_variants; v++) {
 		form->variant = variants[v];
-		for (uint64_t t = 0; variants[v].groups && t < table->choice->trials; t++)
+		for (uint64_t t = 0; variants[v].groups && t < rounds; t++)
 			if (runs(table, v) && !is_enough(table, form->returns))
 				plan_measure(plan);
 		if (table->choice->check && variants[v].groups && runs(table, v))
