@@ -77,6 +77,14 @@ static inline void charge_by_clock(struct charge_state *state, uint64_t passed)
 	state->by_clock += passed;
 }
 
+/* What @report says is nobody's turn: it is not charged. */
+static inline void charge_nothing(struct charge_state *state, const struct charge_report *report)
+{
+	state->reported = report->executed;
+	state->reported_at = report->now;
+	state->by_clock = 0;
+}
+
 /* Charges for what @report says. @pool: the level's refunds, in ns. */
 struct charges charge_report(struct charge_state *state, uint64_t *pool,
 			     const struct charge_report *report, const struct charge_run *run);

@@ -47,7 +47,7 @@ struct whpf {
 	uint64_t began;  /* when it came with work after a round or more without */
 	uint64_t repaid; /* it is spent until the fair time gets there */
 	uint64_t busy;   /* ns that it ran without a gap */
-	uint64_t most;   /* ns outstanding since then */
+	uint64_t most;   /* ns outstanding since then; gets less, as it may be wrong */
 };
 
 static_assert(sizeof(struct whpf) <= POLICY_STATE_SIZE, "fits");
@@ -101,7 +101,22 @@ static bool is_steady(const struct run_queue_entry *entry)
 {
 	const struct whpf *whpf = state_of(entry);
 
-	return whpf->busy >= STEADY && whpf->busy / STEADY_TIMES >= whpf->most;
+	uint64_t most = larger(whpf->most, entry->remaining);
+
+	return whpf->busy >= STEADY && whpf->busy / STEADY_TIMES >= most;
+}
+
+/* Then only shares matter, and slices are more exact than turns, and cost less. */
+static bool slices_now(const struct run_queue *queue)
+{
+	const struct run_queue_entry *entry;
+
+	if (queue->current && !is_steady(queue->current))
+		return false;
+	DL_FOREACH (queue->waiting, entry)
+		if (!is_steady(entry))
+			return false;
+	return true;
 }
 
 static uint64_t rank(const struct run_queue_entry *entry)
@@ -177,6 +192,8 @@ static void ran(struct run_queue_entry *entry, int64_t ns)
 	struct whpf *whpf = state_of(entry);
 	bool spent = is_spent(entry);
 
+	if (ns > 0)
+		whpf->most -= smaller(whpf->most, (uint64_t)ns / 2);
 	note_outstanding(entry);
 	whpf->busy = ns > 0 ? whpf->busy + (uint64_t)ns
 			    : whpf->busy - smaller(whpf->busy, (uint64_t)-ns);
@@ -218,6 +235,7 @@ static void ended(struct run_queue_entry *entry, uint64_t left)
 
 const struct policy policy_whpf = {.name = "whpf",
 				   .shares = true,
+				   .slices_now = slices_now,
 				   .urgent = true,
 				   .concurrent = true,
 				   .rank = rank,

@@ -78,6 +78,8 @@ struct run_queue {
 	uint64_t used, allowed;  /* ns of it */
 	uint64_t due;            /* by then a waiting client must be current; or POLICY_NEVER */
 	bool all_concurrent;     /* kernels of all its clients may run at the same time (MPS) */
+	bool slices;             /* the hardware slices its clients by weight, if none is held */
+	bool sliced;             /* and none is: all clients may run */
 	bool concurrent;         /* and do: waiting clients are held only if the policy says so */
 	bool forced;             /* the run was given for age: none takes over before its end */
 	bool settled;            /* nothing happened since the last decision */
@@ -97,6 +99,8 @@ struct policy {
 	/* Slices of the hardware, in proportion to weight, do the same: where clients have them,
 	 * and nobody is above, none need be held. */
 	bool slices;
+	/* The same, while this holds of the clients that are active. NULL: never. */
+	bool (*slices_now)(const struct run_queue *queue);
 	/* A client that takes over must not wait for kernels: forms that leave soonest are worth
 	 * their price. Else the forms with which switches cost least. */
 	bool urgent;

@@ -176,6 +176,8 @@ void run_queues_correct(struct run_queue_entry *entry, int64_t ns)
 	/* What one client runs may change the ranks of all. */
 	if (queue->current != entry || queue->policy->ran)
 		queue->candidate = NULL;
+	if (queue->sliced)
+		return;
 	if ((queue->waiting || ns < 0) && queue->policy->ran)
 		queue->policy->ran(entry, ns);
 	else if (ns > 0 && queue->policy->ran_alone)
@@ -399,10 +401,39 @@ static void set_concurrent(struct run_queue *queue)
 	queue->concurrent = concurrent;
 }
 
+/* True: the hardware shares the GPU among its clients, and decides. What they run meanwhile is
+ * nobody's turn. */
+static bool leave_to_slices(struct run_queues *queues, struct run_queue *queue)
+{
+	const struct policy *policy = queue->policy;
+	bool sliced = queue->slices && queue->n_slo == 0 && queue->n_active > 1 &&
+		      policy->slices_now && policy->slices_now(queue);
+	struct run_queue_entry *entry;
+
+	DL_FOREACH (queue->waiting, entry) {
+		if (sliced)
+			set_hold(queues, entry, false);
+		else if (queue->sliced)
+			entry->waiting_since = queue->now;
+	}
+	if (sliced)
+		queue->n_free = queue->n_active - (queue->current != NULL);
+	if (sliced || queue->sliced) {
+		queue->settled = false;
+		queue->started = queue->now;
+	}
+	if (sliced && queue->current)
+		set_hold(queues, queue->current, false);
+	queue->sliced = sliced;
+	return sliced;
+}
+
 static void decide(struct run_queues *queues, struct run_queue *queue)
 {
 	const struct run_queue_entry *before = queue->current, *urgent;
 
+	if (leave_to_slices(queues, queue))
+		return;
 	set_concurrent(queue);
 	if (queue->settled && queue->used < queue->allowed &&
 	    (queue->forced || queue->now < queue->due))
@@ -444,7 +475,7 @@ uint64_t run_queues_decide(struct run_queues *queues, uint64_t now)
 	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
 		struct run_queue *queue = &queues->levels[level];
 		decide(queues, queue);
-		if (queue->waiting && !blocked)
+		if (queue->waiting && !blocked && !queue->sliced)
 			next = smaller(next, next_decision(queue, &queues->settings));
 		blocked |= queue->n_active > 0;
 	}

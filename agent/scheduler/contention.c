@@ -50,7 +50,7 @@ static bool runs_among(const struct client *client, const struct run_queue *queu
  * long launches, or have run for their part. */
 static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
-	return has_company(client, queue) &&
+	return has_company(client, queue) && !queue->sliced &&
 	       (!queue->concurrent || client->entry.held || now < client->long_until ||
 		runs_among(client, queue, now));
 }
@@ -126,7 +126,8 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 		client_set_flag(client, WEIR_CONTROL_URGENT,
 				contended && is_urgent(client, in_the_way));
 		client_set_flag(client, WEIR_CONTROL_SLICED,
-				gpu_slices(gpu, client->level) || client->tenant->compute_limit ||
+				gpu_slices(gpu, client->level) || queue->sliced ||
+					client->tenant->compute_limit ||
 					is_charged_among(client, queue));
 		client_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
 	}

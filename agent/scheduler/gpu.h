@@ -95,6 +95,12 @@ struct gpu {
 	struct scheduler *scheduler; /* NULL: no client has come yet */
 	bool sliced;                 /* clients of `sliced_level` share by slices: none is held */
 	uint8_t sliced_level;
+	/* Clients that the hardware slices now and then (run_queue.sliced): how many, the sum of
+	 * their weights, and when that was seen. */
+	struct {
+		unsigned n;
+		uint64_t weights, at;
+	} sliced_among;
 	bool limited;           /* a client has a compute limit */
 	uint64_t limits_looked; /* when they were charged last */
 	uint64_t looked;        /* when at its clients last */

@@ -16,7 +16,7 @@
 static bool takes_turns(const struct gpu *gpu, uint8_t level)
 {
 	return !gpu->queues.policy->never_holds && !gpu_slices(gpu, level) &&
-	       !gpu->queues.levels[level].all_concurrent;
+	       !gpu->queues.levels[level].slices && !gpu->queues.levels[level].all_concurrent;
 }
 
 static bool has_server(const struct client *client)
@@ -32,6 +32,14 @@ static void add_server(struct slice_rank *rank, uint64_t weight)
 	rank->least = smaller(rank->least, weight);
 }
 
+/* Idle clients of a level that is sliced now and then would only shorten the others' slices. */
+static bool counts(const struct client *other, const struct client *own)
+{
+	return other == own ||
+	       (!takes_turns(other->gpu, other->level) &&
+		(!other->gpu->queues.levels[other->level].slices || other->entry.active));
+}
+
 /* @own: a client of @level, or NULL: the level's server. */
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
@@ -45,7 +53,7 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		if (other->level != level)
 			continue;
 		in_server += has_server(other) ? other->entry.weight : 0;
-		if (!preemption_works(other) || (other != own && takes_turns(gpu, level)))
+		if (!preemption_works(other) || !counts(other, own))
 			continue;
 		rank.n++;
 		rank.weights += other->entry.weight;

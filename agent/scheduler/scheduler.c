@@ -151,6 +151,10 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 				       .kernel = atomic_load(&status->remaining) /
 						 (outstanding ? outstanding : 1),
 				       .now = now};
+	if (queue->sliced) {
+		charge_nothing(&client->charge, &report);
+		return;
+	}
 	struct charge_run run = {.shared = gpu->n_level[client->level] > 1,
 				 .current =
 					 queue->current == &client->entry && n_running(queue) == 1,
@@ -185,7 +189,7 @@ static void charge_by_level(struct gpu *gpu, uint8_t level, uint64_t passed)
 	const struct run_queue *queue = &gpu->queues.levels[level];
 	unsigned n = n_running(queue);
 
-	if (!queue->current || is_blocked(gpu, level))
+	if (!queue->current || queue->sliced || is_blocked(gpu, level))
 		return;
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		if (&client->entry == queue->current ||
@@ -343,6 +347,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		gpu->queues.levels[level].all_concurrent = concurrent[level];
 	next = run_queues_decide(&gpu->queues, now);
+	slice_shares_look(gpu, now);
 	contention_tell(gpu, now);
 	compute_limit_note(gpu);
 	if (!may_contend)

@@ -41,6 +41,7 @@ struct worker {
 
 struct machine {
 	bool mps;
+	bool hardware;   /* hardware preemption works */
 	uint64_t kernel; /* ns */
 	struct worker workers[CLIENTS];
 	unsigned on; /* the client on the GPU */
@@ -112,8 +113,9 @@ static unsigned next_client(const struct machine *machine)
 /* Under MPS kernels come in turn, and there are no switches. */
 static void choose_client(struct machine *machine)
 {
+	uint64_t us = world.clients[machine->on].channels.slice;
 	bool over = machine->mps ? machine->workers[machine->on].progress == 0
-				 : machine->slice >= SLICE;
+				 : machine->slice >= (us ? us * 1000 : SLICE);
 	unsigned next = machine->on;
 
 	if (over || !runs(machine, machine->on))
@@ -202,6 +204,7 @@ static void begin(struct machine *machine, struct depth depth)
 	for (unsigned i = 0; i <= CLIENTS; i++) {
 		come(i, 1, i < CLIENTS ? shares[i] : 100);
 		world.status[i].flags = machine->mps ? WEIR_STATUS_CONCURRENT : 0;
+		world.clients[i].channels.usable = machine->hardware;
 	}
 	scheduler_set_policy(&world.scheduler, &policy_whpf);
 	world.now = loop_now();
@@ -292,6 +295,57 @@ static void test_fresh(void **state)
 		assert_int_equal(!(world.control[i].flags & WEIR_CONTROL_URGENT), i > 0);
 }
 
+static unsigned n_held(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i <= CLIENTS; i++)
+		n += world.control[i].hold != 0;
+	return n;
+}
+
+/* Where the hardware can, it shares the GPU among clients that always have work, however their
+ * kernels are predicted. Work that comes after a pause is served as without. */
+static void test_slices(void **state)
+{
+	struct machine machine = {.hardware = true, .kernel = 1600000, .random = 1};
+
+	(void)state;
+	begin(&machine, long_queue);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		machine.workers[i].mean = machine.kernel * (i + 2) / 4;
+	run_for(&machine, 3 * SETTLE);
+	assert_int_equal(n_held(), 0);
+	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		assert_int_equal(world.clients[i].channels.slice, shares[i] * 400);
+	judge(&machine, 1, 110);
+	work(CLIENTS, MS / 10);
+	run_for(&machine, MS);
+	assert_int_equal(n_held(), CLIENTS);
+	assert_false(world.control[CLIENTS].hold);
+	assert_false(world.control[0].flags & WEIR_CONTROL_SLICED);
+	work(CLIENTS, 0);
+	run_for(&machine, MS);
+	assert_int_equal(n_held(), 0);
+	/* One that had a pause is not known to have work all the time. */
+	work(0, 0);
+	look_after(MS);
+	assert_int_equal(n_held(), 0);
+	look_after(3 * MS);
+	work(0, 10 * MS);
+	look_after(MS);
+	assert_int_equal(n_held(), CLIENTS - 1);
+	assert_false(world.control[0].hold);
+	/* Nor does the hardware do it for one that it cannot slice. */
+	world.clients[CLIENTS].channels.usable = false;
+	scheduler_change(&world.scheduler, &world.gpu);
+	world.now = loop_now();
+	work(0, 0);
+	look_after(MS);
+	assert_int_equal(n_held(), CLIENTS - 2);
+}
+
 static void test_mps(void **state)
 {
 	(void)state;
@@ -311,6 +365,7 @@ int main(void)
 		WORLD_TEST(test_refilled),
 		WORLD_TEST(test_predicted_wrongly),
 		WORLD_TEST(test_fresh),
+		WORLD_TEST(test_slices),
 		WORLD_TEST(test_mps),
 		WORLD_TEST(test_refilled_mps),
 	};
