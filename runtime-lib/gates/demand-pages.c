@@ -2,7 +2,7 @@
 
 #include "client/stream-level.h"
 
-#define COUNTED_WHOLE UINT16_MAX /* struct kernel_time.sms: it fills the GPU, or is not known */
+#define MANY 65536u /* more than any GPU has */
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always; /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -12,7 +12,7 @@ void sms_settings(void)
 	const char *setting = getenv("WEIR_YIELD_SMS");
 	unsigned long n = setting ? strtoul(setting, NULL, 10) : 0;
 
-	always = n < COUNTED_WHOLE ? (uint32_t)n : 0;
+	always = n < MANY ? (uint32_t)n : 0;
 }
 
 /* With the client's context current. */
@@ -23,35 +23,15 @@ void sms_open(struct client *client)
 	sms_of(client)->of_gpu = n > 0 ? (uint32_t)n : 0;
 }
 
-/* SMs that the blocks fill if as many as fit are put into each. */
-static uint16_t count(const struct geometry *geometry)
+/* An SM for each block, as the GPU places them while there are enough. Fewer would hold the blocks,
+ * but a kernel on these takes up to a third longer (H100). */
+static uint32_t count(const struct geometry *geometry)
 {
-	const unsigned *grid = geometry->grid, *block = geometry->block;
-	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-	unsigned __int128 blocks = (unsigned __int128)grid[0] * grid[1] * grid[2];
-	int fit = 0;
+	unsigned __int128 blocks = geometry->grid[0];
 
-	if (!blocks || !threads || block[0] > 1024 || block[1] > 1024 || threads > 1024 ||
-	    real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&fit, (CUfunction)geometry->function,
-							      (int)threads,
-							      geometry->shared) != CUDA_SUCCESS ||
-	    fit <= 0)
-		return COUNTED_WHOLE;
-	blocks = (blocks + (unsigned)fit - 1) / (unsigned)fit;
-	return blocks < COUNTED_WHOLE ? (uint16_t)blocks : COUNTED_WHOLE;
-}
-
-static uint32_t counted(struct kernel_time *kernel, uint64_t key, const struct geometry *geometry)
-{
-	uint16_t n = load_relaxed(&kernel->sms);
-
-	if (n)
-		return n;
-	n = count(geometry);
-	/* Of another kernel by now, perhaps: then that one is counted again when it is claimed. */
-	if (load_relaxed(&kernel->key) == key)
-		store_relaxed(&kernel->sms, n);
-	return n;
+	blocks *= geometry->grid[1];
+	blocks *= geometry->grid[2];
+	return blocks < MANY ? (uint32_t)blocks : MANY;
 }
 
 /* Another stream has, or may have, work that runs beside this launch. */
@@ -63,20 +43,17 @@ static bool is_beside(struct stream *stream)
 	       first != stream;
 }
 
-kept_apart uint32_t sms_count(struct stream *stream, struct kernel_time *kernel, uint64_t key,
-			      const struct kernel_call *call, uint32_t yield)
+kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geometry,
+			      uint32_t yield)
 {
-	uint32_t of_gpu = sms_of(stream->client)->of_gpu, percent = yield - 1;
+	uint32_t percent = yield - 1, n = count(geometry);
 
 	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
 		return SMS_WHOLE;
 	if (always)
 		return always;
-	uint32_t n = counted(kernel, key, &call->geometry);
-	if (n == COUNTED_WHOLE)
-		return SMS_WHOLE;
 	n += (n * percent + 99) / 100;
-	return 4 * n > 3 * of_gpu ? SMS_WHOLE : n;
+	return !n || 4 * n > 3 * sms_of(stream->client)->of_gpu ? SMS_WHOLE : n;
 }
 
 uint32_t sms_expected(const struct client *client)

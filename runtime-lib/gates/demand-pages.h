@@ -4,7 +4,7 @@
  *
  * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches,
  * launches that may overlap, work in several streams or at several levels, and launches that fill
- * more than 3/4 of the SMs. Any other launch needs blocks / (blocks that fit into an SM).
+ * more than 3/4 of the SMs. Any other launch needs an SM for each block.
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record
@@ -14,7 +14,7 @@
 
 #include "client/level-binding.h"
 #include "client/subsystem.h"
-#include "measure/kernel.h"
+#include "shim/call.h"
 
 struct stream;
 
@@ -29,8 +29,7 @@ struct sms {
 PER_CLIENT(sms)
 
 /* The launch path, off the usual way. @yield: as in the control page, not 0. */
-uint32_t sms_count(struct stream *stream, struct kernel_time *kernel, uint64_t key,
-		   const struct kernel_call *call, uint32_t yield);
+uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint32_t yield);
 
 static inline uint32_t sms_needed(const struct client *client)
 {
@@ -41,14 +40,13 @@ static inline uint32_t sms_needed(const struct client *client)
  * the whole GPU anyway. */
 static inline uint32_t sms_of_launch(struct stream *stream, const struct client *client,
 				     const struct level_binding *binding,
-				     struct kernel_time *kernel, uint64_t key,
-				     const struct kernel_call *call, bool plain)
+				     const struct geometry *geometry, bool plain)
 {
 	if (sms_needed(client) == SMS_WHOLE || !plain)
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
 
-	return yield ? sms_count(stream, kernel, key, call, yield) : SMS_WHOLE;
+	return yield ? sms_count(stream, geometry, yield) : SMS_WHOLE;
 }
 
 /* The need of a launch that is only expected. */

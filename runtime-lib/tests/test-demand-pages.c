@@ -1,5 +1,5 @@
 /* What demand writes into the pages of lower levels: bits, and the SMs that the work needs. On the
- * null driver, whose GPU has 4 SMs with room for 8 blocks each. */
+ * null driver, whose GPU has 4 SMs. */
 #include "gates/demand-pages.h"
 
 #include "inside.h"
@@ -14,8 +14,7 @@
 
 #define KERNEL  ((CUfunction)(uintptr_t)0x9000)
 #define OWN     (1ull << 1) /* context_welcomed()'s bit */
-#define FIT     NULL_OCCUPANCY
-#define NEEDED  1u /* yield: no more than the launch needs */
+#define NEEDED  1u          /* yield: no more than the launch needs */
 #define THREADS 4
 
 static_assert(NULL_SMS == 4, "the numbers below");
@@ -86,37 +85,29 @@ static void without_a_word_all_is_needed(void **state)
 	end(n);
 }
 
-static void a_launch_needs_the_sms_it_fills(void **state)
+static void a_launch_needs_an_sm_for_each_block(void **state)
 {
 	static const struct {
 		uint32_t yield;
 		unsigned blocks;
 		uint32_t sms; /* 0: the whole GPU */
 	} cases[] = {
-		{NEEDED, 1, 1},
-		{NEEDED, FIT, 1},
-		{NEEDED, FIT + 1, 2},
-		{NEEDED, 3 * FIT, 3},
-		{NEEDED, 3 * FIT + 1, 0}, /* above 3/4 */
-		{NEEDED, 0x7fffffff, 0},
-		{NEEDED + 25, FIT, 2}, /* rounded up */
-		{NEEDED + 50, 2 * FIT, 3},
-		{NEEDED + 100, FIT, 2},
-		{NEEDED + 100, 2 * FIT, 0},
-		{NEEDED + 101, FIT, 0}, /* no such value */
-		{UINT32_MAX, FIT, 0},
+		{NEEDED, 1, 1},          {NEEDED, 2, 2},
+		{NEEDED, 3, 3},          {NEEDED, 4, 0},      /* above 3/4 */
+		{NEEDED, 0x7fffffff, 0}, {NEEDED + 25, 1, 2}, /* rounded up */
+		{NEEDED + 50, 2, 3},     {NEEDED + 100, 1, 2},
+		{NEEDED + 100, 2, 0},    {NEEDED + 101, 1, 0}, /* no such value */
+		{UINT32_MAX, 1, 0},
 	};
 	unsigned n = begin(NEEDED);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		atomic_store(&agent.control->yield, cases[i].yield);
-		for (int again = 0; again < 2; again++) { /* counted, remembered */
-			driver->streams_busy = 1;
-			launch(n, 1, cases[i].blocks);
-			assert_shown(cases[i].sms ? 0 : OWN, cases[i].sms);
-			finish_work(n);
-		}
+		driver->streams_busy = 1;
+		launch(n, 1, cases[i].blocks);
+		assert_shown(cases[i].sms ? 0 : OWN, cases[i].sms);
+		finish_work(n);
 	}
 	end(n);
 }
@@ -126,13 +117,13 @@ static void the_need_grows_until_the_work_ends(void **state)
 	unsigned n = begin(NEEDED);
 
 	(void)state;
-	launch(n, 1, FIT);
+	launch(n, 1, 1);
 	assert_shown(0, 1);
-	launch(n, 1, 3 * FIT);
+	launch(n, 1, 3);
 	assert_shown(0, 3);
 	launch(n, 1, 1);
 	assert_shown(0, 3);
-	launch(n, 1, 4 * FIT);
+	launch(n, 1, 4);
 	assert_shown(OWN, 0);
 	launch(n, 1, 1);
 	assert_shown(OWN, 0);
@@ -182,8 +173,8 @@ static void launches_that_cannot_be_counted_need_all(void **state)
 	assert_shown(OWN, 0);
 	finish_work(n);
 	driver->streams_busy = 1;
-	/* More threads than any block has. */
-	cuLaunchKernel(KERNEL, 1, 1, 1, 0xffffffff, 0xffffffff, 0xffffffff, 0, STREAM(n, 1), NULL,
+	/* More blocks than 64 bits can count. */
+	cuLaunchKernel(KERNEL, 0xffffffff, 0xffffffff, 0xffffffff, 1, 1, 1, 0, STREAM(n, 1), NULL,
 		       NULL);
 	assert_shown(OWN, 0);
 	end(n);
@@ -194,12 +185,12 @@ static void a_copy_expects_the_last_need(void **state)
 	unsigned n = begin(NEEDED);
 
 	(void)state;
-	launch(n, 1, 2 * FIT);
+	launch(n, 1, 2);
 	finish_work(n);
 	assert_true(demand_set_speculatively(client, atomic_load(&client->binding)));
 	assert_shown(0, 2);
 	driver->streams_busy = 1;
-	launch(n, 1, 3 * FIT);
+	launch(n, 1, 3);
 	assert_shown(0, 3);
 	end(n);
 }
@@ -217,7 +208,7 @@ static void sms_move_to_new_pages(void **state)
 	unsigned n = begin(NEEDED);
 
 	(void)state;
-	launch(n, 1, 2 * FIT);
+	launch(n, 1, 2);
 	assert_shown(0, 2);
 	new_pages();
 	fake_agent_level(&agent, 2);
@@ -235,7 +226,7 @@ static void sms_move_to_new_pages(void **state)
 	finish_work(n);
 	assert_true(eventually(atomic_load(&client->binding)->level == 2));
 	driver->streams_busy = 1;
-	launch(n, 1, FIT);
+	launch(n, 1, 1);
 	assert_shown(0, 1);
 	end(n);
 }
@@ -245,7 +236,7 @@ static void another_agent_is_told(void **state)
 	unsigned n = begin(NEEDED);
 
 	(void)state;
-	launch(n, 1, 2 * FIT);
+	launch(n, 1, 2);
 	assert_shown(0, 2);
 	fake_agent_stop(&agent);
 	fake_agent_renew(&agent);
@@ -265,7 +256,7 @@ static void a_shared_bit_tells_nothing(void **state)
 	(void)state;
 	atomic_store(&agent.control->yield, NEEDED);
 	driver->streams_busy = 1;
-	launch(n, 1, FIT);
+	launch(n, 1, 1);
 	assert_true(all_clear()); /* the agent sets the bit */
 	end(n);
 }
@@ -275,7 +266,7 @@ static void a_context_ends_at_work(void **state)
 	unsigned n = begin(NEEDED);
 
 	(void)state;
-	launch(n, 1, 2 * FIT);
+	launch(n, 1, 2);
 	assert_shown(0, 2);
 	context_gone(n);
 	assert_true(all_clear());
@@ -292,7 +283,7 @@ static void *race(void *argument)
 
 	cuCtxSetCurrent(CONTEXT(racing));
 	while (!atomic_load(&stop)) {
-		unsigned blocks = 1 + (unsigned)rand_r(&seed) % (5 * FIT);
+		unsigned blocks = 1 + (unsigned)rand_r(&seed) % 5;
 		cuLaunchKernel(KERNEL, blocks, 1, 1, 32, 1, 1, 0, STREAM(racing, stream), NULL,
 			       NULL);
 		if (rand_r(&seed) % 4 == 0)
@@ -381,7 +372,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_a_word_all_is_needed),
-		cmocka_unit_test(a_launch_needs_the_sms_it_fills),
+		cmocka_unit_test(a_launch_needs_an_sm_for_each_block),
 		cmocka_unit_test(the_need_grows_until_the_work_ends),
 		cmocka_unit_test(two_streams_need_all),
 		cmocka_unit_test(launches_that_cannot_be_counted_need_all),

@@ -32,7 +32,8 @@ TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
 SWEPT = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS = (5, 10, 20, 40, 132)  # left to HIGH
-BLOCKS, BLOCKS_US, BLOCKS_SECONDS, START = 20, 175, 1.5, 2.5  # of the service; seconds until it has started
+BLOCKS, PACKED, BLOCKS_US = 20, 3, 175  # of the service's kernel
+BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
 GAP_MS, REQUESTS_SECONDS = 8, 2.0
 
 
@@ -157,7 +158,7 @@ def few_blocks(bench, lows):
     pool, iterations = pool_of(bench), 16
     if not bench.node.simulated:
         argv = [bench.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
-        iterations = int(bench.node.start("calibrate", argv, WHOLE.name, False).result()["output"])
+        iterations = int(bench.node.start("calibrate", argv, WHOLE.name, False).result())
     alone, _ = burst(bench, pool, NEEDED, None, iterations)
     for a, low in lows.items():
         free = beside(bench, "Weir", low, None)[1]
@@ -165,8 +166,8 @@ def few_blocks(bench, lows):
         p99s = [result["p99"] / alone["p99"] for result, _ in both]
         rates = [max(rate, 1e-9) for _, rate in both]
         judge_service(bench, f"{BLOCKS} blocks", a, free, rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"])
-        result, rate = burst(bench, pool, NEEDED, low, iterations, BLOCKS)
-        bench.report.add(f"the same with an SM for each block, LOW={a}", f"{result['p99'] / alone['p99']:.2f}x, {rate / rates[0]:.2f}x")
+        result, rate = burst(bench, pool, NEEDED, low, iterations, PACKED)
+        bench.report.add(f"the same with {PACKED} SMs, which hold all blocks, LOW={a}", f"{result['p99'] / alone['p99']:.2f}x, {rate / rates[0]:.2f}x")
 
 
 def requests(bench, client):

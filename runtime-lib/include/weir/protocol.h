@@ -453,7 +453,8 @@ struct weir_control_page {
 	 * lets them go on if the agent does not renew this in time. 0: they are not stopped. */
 	_Atomic uint64_t stopped_until;
 	/* What lower-level clients are to leave to this one. 0: the whole GPU. Else the SMs that
-	 * its launches need, and `yield` - 1 per cent more of them: at most WEIR_YIELD_MORE_MAX. */
+	 * its launches need, one for each block, and `yield` - 1 per cent more of them: at most
+	 * WEIR_YIELD_MORE_MAX. */
 	_Atomic uint32_t yield;
 	/* ns that running kernels of lower-level clients are expected to take until they have left.
 	 * 0: not known. */
