@@ -1,6 +1,5 @@
 #include "launch/learn.h"
 
-#include "autotune/launch-config.h"
 #include "client/stream-level.h"
 #include "gates/gate.h"
 #include "gates/start.h"
@@ -50,19 +49,6 @@ static uint64_t without_links(const struct sample *sample, uint64_t ns)
 	return links < ns / 2 ? ns - links : ns / 2;
 }
 
-static void weigh_leave_time(struct client *client, const struct sampled *of)
-{
-	struct learning *learning = learning_of(client);
-	const struct autotuner *tuner = of->tuned ? &of->tuned->tuner : NULL;
-	double time = (double)kernel_mean(of->kernel), leave = time;
-
-	if (tuner && tuner->native && of->candidate < tuner->n)
-		leave = (double)launch_config_leave_time(tuner,
-							 &tuner->candidates[of->candidate].config);
-	learning->all_time = learning->all_time * KEEP + time;
-	learning->leave_time = learning->leave_time * KEEP + leave * time;
-}
-
 /* A kernel is evicted in proportion to its time. A kernel that cannot leave costs nothing. A launch
  * that only served a comparison does not count. */
 static void weigh(struct client *client, const struct sample *sample)
@@ -73,8 +59,6 @@ static void weigh(struct client *client, const struct sample *sample)
 	double cost = (double)atomic_load(&of->kernel->eviction);
 	double time = (double)kernel_mean(of->kernel);
 
-	if (!compared)
-		weigh_leave_time(client, of);
 	if (compared || (leaves && cost <= 0))
 		return;
 	learning_of(client)->run_time = learning_of(client)->run_time * KEEP + time;

@@ -9,9 +9,8 @@ struct learning {
 	/* As in the status page. */
 	uint64_t predictions, prediction_error;
 	/* Sums over samples, older ones counting less: their time, and their time multiplied by the
-	 * cost of an eviction of their kernel. The same for the time until it has left. */
+	 * cost of an eviction of their kernel. */
 	double run_time, eviction_cost;
-	double all_time, leave_time;
 
 	uint64_t sampled_at, due_at; /* ns */
 	bool late;                   /* something ran far longer than predicted */

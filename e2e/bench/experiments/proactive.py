@@ -24,9 +24,11 @@ TENANTS = SLOTS
 
 ROUNDS = 2  # of all ways, in turn
 SETTLES = 4  # seconds, at most
+EDGE = 0.05  # seconds at both ends of a window that do not count
 COPY_KIB = 2048  # 0.1 to 0.3 ms
 GAPS = ["--gap-min-us", "2000", "--gap-max-us", "5000"]
 KERNEL_US, LOW_US = 20, 5000
+FORM = "resumable"  # with the choice between finishing and saving
 PEP = {
     "LBM": ("lattice-boltzmann", "lattice_stream_collide"),
     "CUTCP": ("cutoff-potential", "cutoff_potential"),
@@ -47,10 +49,11 @@ def high_argv(bench):
 
 
 def window(bench, high, low):
-    """HIGH's us meanwhile, and what low() returns."""
+    """HIGH's us meanwhile, and what low() returns. On the simulated GPU there may be no request meanwhile; a later one will
+    do."""
     begin = time.time()
     found = low()
-    return high.between(begin + 0.05, time.time() - 0.05 if not bench.node.simulated else time.time()), found
+    return high.between(begin + EDGE, time.time() + (60 if bench.node.simulated else -EDGE)), found
 
 
 def beside(bench, pool, job, high, seconds):
@@ -93,13 +96,13 @@ def rate(rounds):
 
 
 def show_kernel(bench, name, found, alone):
-    """Returns HIGH's wait and LOW's rate, proactive against reactive."""
-    waits = {way: max(0.1, middle(found[way, name]) - alone) for way in EARLY}
+    """Returns HIGH's wait and LOW's rate, by way."""
+    waits = {way: max(0, middle(found[way, name]) - alone) for way in EARLY}
     rates = {way: rate(found[way, name]) for way in EARLY}
     worst = {way: p99([us for times, _, _ in found[way, name] for us in times]) for way in EARLY}
     shown = "; ".join(f"{way}: {waits[way]:.1f} us, p99 {worst[way] - alone:.0f} us, LOW {rates[way]:.1f}/s" for way in EARLY)
-    bench.report.add(f"{name}: HIGH's wait, proactive against reactive", f"{waits[PROACTIVE] / waits[REACTIVE]:.3f}x", baselines=shown)
-    return waits[PROACTIVE] / waits[REACTIVE], rates[PROACTIVE] / rates[REACTIVE]
+    bench.report.add(f"{name}: HIGH's wait, proactive", f"{waits[PROACTIVE]:.1f} us", baselines=shown)
+    return waits, rates
 
 
 def show_blocks(bench, name, found):
@@ -113,7 +116,7 @@ def show_blocks(bench, name, found):
 
 def run(bench):
     pool = pool_of(bench)
-    jobs = {name: Job(workload, kernel=kernel, us=LOW_US) for name, (workload, kernel) in PEP.items()}
+    jobs = {name: Job(workload, kernel=kernel, us=LOW_US, form=FORM) for name, (workload, kernel) in PEP.items()}
     if bench.node.simulated:
         jobs = dict(list(jobs.items())[:2])
     pool.ensure("Weir", jobs.values())
@@ -121,11 +124,14 @@ def run(bench):
     settle(bench, pool, jobs, argv)
     found, times = measure(bench, pool, jobs, argv)
     alone = statistics.median(times)
-    ratios = [show_kernel(bench, name, found, alone) for name in jobs]
-    waits, rates = ([pair[i] for pair in ratios] for i in range(2))
-    what = "proactive against reactive, mean of the kernels"
-    bench.report.judge(f"HIGH's wait, {what}", statistics.geometric_mean(waits), BOUNDS["wait"], f"alone {alone:.0f} us")
-    bench.report.judge(f"LOW's rate, {what}", statistics.geometric_mean(rates), BOUNDS["LOW's rate"])
+    waits, rates = zip(*(show_kernel(bench, name, found, alone) for name in jobs))
+    wait = {way: statistics.fmean(of[way] for of in waits) for way in EARLY}
+    shown = f"{', '.join(f'{way} {us:.1f} us' for way, us in wait.items())}; alone {alone:.0f} us"
+    what = "HIGH's wait, mean of the kernels: proactive against reactive"
+    bench.report.judge(what, wait[PROACTIVE] / max(0.1, wait[REACTIVE]), BOUNDS["wait"], shown)
+    kept = {way: statistics.geometric_mean(of[way] / of[REACTIVE] for of in rates) for way in EARLY}
+    shown = f"when the copy begins {kept[AT_ONCE]:.3f}x"
+    bench.report.judge("LOW's rate, the same", kept[PROACTIVE], BOUNDS["LOW's rate"], shown)
     written, whole = (sum(of) for of in zip(*(show_blocks(bench, name, found) for name in jobs)))
     if whole:
         bench.report.judge("bytes saved, against saving all blocks that were asked to leave", written / whole, BOUNDS["bytes"])

@@ -31,7 +31,7 @@ class Job:
     """@tenant: empty: a slot of its own, of the lowest level. @copy: distinguishes jobs that are otherwise the same. @us: a
     round is one launch of @kernel, with as many passes over its data as take so long; 0: a round is the whole
     benchmark. @latency: us, WEIR_PREEMPT_LATENCY_US; 0: unset. @elements: size of the input; 0: that of class @size.
-    @sms: WEIR_YIELD_SMS; 0: unset."""
+    @sms: WEIR_YIELD_SMS; 0: unset. @form: WEIR_FORM; empty: unset."""
 
     workload: str
     size: str = "small"
@@ -42,6 +42,7 @@ class Job:
     latency: int = 0
     elements: int = 0
     sms: int = 0
+    form: str = ""
 
     def __str__(self):
         return f"{self.workload} ({self.us / 1e3:g} ms)" if self.us else f"{self.workload} ({self.size})"
@@ -86,7 +87,7 @@ class WorkerPool:
         argv = [self.node.bench("worker"), *self.node.sizes, "--only", job.workload, "--class", size]
         argv += ["--kernel", job.kernel] if job.us else []
         argv += ["--size", str(job.elements)] if job.elements and not self.node.simulated else []
-        settings = {"WEIR_PREEMPT_LATENCY_US": job.latency, "WEIR_YIELD_SMS": job.sms}
+        settings = {"WEIR_PREEMPT_LATENCY_US": job.latency, "WEIR_YIELD_SMS": job.sms, "WEIR_FORM": job.form}
         env = {name: str(value) for name, value in settings.items() if weir and value}
         client = self.node.start(
             f"worker-{job.workload}", argv, tenant, weir, env=env, mps=mps, stdin=subprocess.PIPE
