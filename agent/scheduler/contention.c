@@ -46,12 +46,14 @@ static bool runs_among(const struct client *client, const struct run_queue *queu
 	       now - client->entry.busy_since >= CONTENTION_AMONG_NS;
 }
 
-/* Same-level clients have work. Where clients are concurrent only those are ever held that have
+/* Same-level clients have work. Where clients take no turns only those expect to be held that have
  * long launches, or have run for their part. */
 static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
-	return has_company(client, queue) && !queue->sliced &&
-	       (!queue->concurrent || client->entry.held || now < client->long_until ||
+	bool in_turns = !queue->concurrent && !queue->sliced;
+
+	return has_company(client, queue) &&
+	       (in_turns || client->entry.held || now < client->long_until ||
 		runs_among(client, queue, now));
 }
 

@@ -313,13 +313,19 @@ static void test_slices(void **state)
 	(void)state;
 	begin(&machine, long_queue);
 	for (unsigned i = 0; i < CLIENTS; i++)
-		machine.workers[i].mean = machine.kernel * (i + 2) / 4;
+		machine.workers[i].mean = machine.kernel * (i + 1) / 4;
 	run_for(&machine, 3 * SETTLE);
 	assert_int_equal(n_held(), 0);
 	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		assert_int_equal(world.clients[i].channels.slice, shares[i] * 400);
 	judge(&machine, 1, 110);
+	/* For work that may come any time only long launches must leave. */
+	work(0, SCHEDULER_LONG_NS);
+	look_after(MS);
+	assert_int_equal(n_held(), 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		assert_int_equal(!(world.control[i].flags & WEIR_CONTROL_URGENT), i > 0);
 	work(CLIENTS, MS / 10);
 	run_for(&machine, MS);
 	assert_int_equal(n_held(), CLIENTS);
