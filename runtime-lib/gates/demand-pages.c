@@ -56,20 +56,34 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geom
 	return !n || 4 * n > 3 * sms_of(stream->client)->of_gpu ? SMS_WHOLE : n;
 }
 
-uint32_t sms_expected(const struct client *client)
+static void raise_to(_Atomic uint32_t *number, uint32_t to)
 {
-	uint32_t last = atomic_load(&sms_of(client)->last);
+	uint32_t seen = atomic_load(number);
 
-	return last ? last : SMS_WHOLE;
+	while (seen < to && !atomic_compare_exchange_weak(number, &seen, to))
+		;
+}
+
+kept_apart void sms_ask(struct sms *sms, uint32_t n)
+{
+	raise_to(&sms->asked, n);
+	if (n == SMS_WHOLE)
+		atomic_store(&sms->guessed, false);
 }
 
 void sms_raise(struct client *client, uint32_t need)
 {
-	_Atomic uint32_t *now = &sms_of(client)->need;
-	uint32_t seen = atomic_load(now);
+	raise_to(&sms_of(client)->need, need);
+}
 
-	while (seen < need && !atomic_compare_exchange_weak(now, &seen, need))
-		;
+/* A guess that is too large holds until the bits are cleared. */
+void sms_guess(struct client *client)
+{
+	struct sms *sms = sms_of(client);
+	uint32_t last = atomic_load(&sms->last);
+
+	atomic_store(&sms->guessed, true);
+	sms_raise(client, last ? last : SMS_WHOLE);
 }
 
 bool sms_are_whole(const struct client *client)
@@ -142,8 +156,10 @@ static void sms_publish(struct client *client)
 static void sms_clear(struct client *client)
 {
 	struct sms *sms = sms_of(client);
-	uint32_t need = atomic_exchange(&sms->need, 0);
+	uint32_t need = atomic_exchange(&sms->need, 0), asked = atomic_exchange(&sms->asked, 0);
 
+	if (atomic_exchange(&sms->guessed, false))
+		need = asked;
 	if (need)
 		atomic_store(&sms->last, need);
 	atomic_store(&sms->stream, NULL);

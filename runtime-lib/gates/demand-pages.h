@@ -22,7 +22,10 @@ struct stream;
 
 struct sms {
 	_Atomic uint32_t need; /* of the launches since demand was raised; SMS_WHOLE; 0: none */
-	_Atomic uint32_t last; /* the need before the bits were cleared last; 0: none was */
+	_Atomic uint32_t last; /* what the launches before the last clearing needed; 0: not known */
+	/* The need was guessed before the first launch, and what the launches need since. */
+	_Atomic bool guessed;
+	_Atomic uint32_t asked;
 	_Atomic(struct stream *) stream; /* of these launches; NULL: none yet */
 	uint32_t of_gpu;                 /* SMs that the GPU has */
 };
@@ -30,6 +33,8 @@ PER_CLIENT(sms)
 
 /* The launch path, off the usual way. @yield: as in the control page, not 0. */
 uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint32_t yield);
+/* While the need is guessed: a launch needs @n. */
+void sms_ask(struct sms *sms, uint32_t n);
 
 static inline uint32_t sms_needed(const struct client *client)
 {
@@ -42,15 +47,19 @@ static inline uint32_t sms_of_launch(struct stream *stream, const struct client 
 				     const struct level_binding *binding,
 				     const struct geometry *geometry, bool plain)
 {
-	if (sms_needed(client) == SMS_WHOLE || !plain)
+	struct sms *sms = sms_of(client);
+
+	if (atomic_load(&sms->need) == SMS_WHOLE && !load_relaxed(&sms->guessed))
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-
-	return yield ? sms_count(stream, geometry, yield) : SMS_WHOLE;
+	uint32_t n = yield && plain ? sms_count(stream, geometry, yield) : SMS_WHOLE;
+	if (load_relaxed(&sms->guessed))
+		sms_ask(sms, n);
+	return n;
 }
 
-/* The need of a launch that is only expected. */
-uint32_t sms_expected(const struct client *client);
+/* A launch is expected: the client needs what the last ones did. pages_set() must follow. */
+void sms_guess(struct client *client);
 
 /* The client needs no less than @need from now on. pages_set() must follow. */
 void sms_raise(struct client *client, uint32_t need);

@@ -236,7 +236,7 @@ bool demand_set_speculatively(struct client *client, const struct level_binding 
 
 	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &none, DEMAND_SPECULATIVE))
 		return false;
-	sms_raise(client, sms_expected(client));
+	sms_guess(client);
 	set_noted(client, binding);
 	return true;
 }

@@ -192,6 +192,20 @@ static void a_copy_expects_the_last_need(void **state)
 	driver->streams_busy = 1;
 	launch(n, 1, 3);
 	assert_shown(0, 3);
+	finish_work(n);
+
+	/* What was guessed is not learned. */
+	driver->streams_busy = 1;
+	assert_int_equal(cuGraphLaunch((CUgraphExec)(uintptr_t)0x77, STREAM(n, 1)), CUDA_SUCCESS);
+	finish_work(n);
+	assert_true(demand_set_speculatively(client, atomic_load(&client->binding)));
+	assert_shown(OWN, 0);
+	driver->streams_busy = 1;
+	launch(n, 1, 1);
+	assert_shown(OWN, 0);
+	finish_work(n);
+	assert_true(demand_set_speculatively(client, atomic_load(&client->binding)));
+	assert_shown(0, 1);
 	end(n);
 }
 
