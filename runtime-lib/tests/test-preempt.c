@@ -375,7 +375,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 	/* The native kernel takes 1 ms to end. */
 	assert_true(agent.control->above > 0);
 	assert_true(eventually(agent.status->leave_time));
-	assert_in_range(agent.status->leave_time, POLL_NS, 500000);
+	assert_in_range(atomic_load(&agent.status->leave_time), POLL_NS, 500000);
 	agent.control->flags = 0;
 	gone(n);
 }
