@@ -282,16 +282,17 @@ static void give_up_reserved(struct gpu *gpu)
 	recount(gpu);
 }
 
-/* A client that died takes nothing away. The part of a paused client stays. */
+/* A client that died takes nothing away. The part of a paused client stays, and that of a client
+ * without demand while its next launch is expected. */
 static uint32_t said_sms(const struct gpu *gpu, unsigned level)
 {
-	struct weir_demand_page *page = page_of(gpu, level);
+	uint64_t whole = atomic_load(&page_of(gpu, level)->whole);
 	uint32_t said = 0;
 
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
-		bool shown = client->paused ? client->level > level
-					    : demand_page_has_part(page, bit_of(client));
-		if (shown && client->bit < WEIR_BITS_OWN)
+		uint64_t acts_at = atomic_load(&client->pages.status->level);
+		bool above = smaller(client->level, acts_at) > level;
+		if (above && client->bit < WEIR_BITS_OWN && !(whole & bit_of(client)))
 			said += atomic_load(&client->pages.status->demand_sms);
 	}
 	return said;

@@ -19,12 +19,6 @@ static inline uint64_t demand_page_bits(struct weir_demand_page *page)
 	return atomic_load(&page->word) | atomic_load(&page->whole);
 }
 
-/* Its client needs only some SMs. */
-static inline bool demand_page_has_part(struct weir_demand_page *page, uint64_t bit)
-{
-	return atomic_load(&page->word) & ~atomic_load(&page->whole) & bit;
-}
-
 /* A sum of SMs that is not what the clients' status pages say. */
 struct demand_page_look {
 	uint32_t sms, said;

@@ -148,6 +148,8 @@ static void test_dead_client_needs_no_sms(void **state)
 	uint8_t a = add(0, 3, WEIR_BIT_NONE), b = add(1, 2, WEIR_BIT_NONE);
 	set_words(1ull << a | 1ull << b);
 	statuses[0].outstanding = statuses[1].outstanding = 1;
+	statuses[0].level = 3;
+	statuses[1].level = 2;
 	statuses[0].demand_sms = 20;
 	statuses[1].demand_sms = 12;
 	for (int level = 0; level < 3; level++)
@@ -170,6 +172,7 @@ static void test_changing_sms_are_kept(void **state)
 	uint8_t a = add(0, 3, WEIR_BIT_NONE);
 	set_words(1ull << a);
 	statuses[0].outstanding = 1;
+	statuses[0].level = 3;
 	for (uint32_t n = 1; n < 10; n++) {
 		statuses[0].demand_sms = n; /* and not added yet */
 		gpu_sweep(&gpu, loop_now());

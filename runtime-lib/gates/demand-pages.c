@@ -2,7 +2,9 @@
 
 #include "client/stream-level.h"
 
-#define MANY 65536u /* more than any GPU has */
+#define MANY     65536u           /* more than any GPU has */
+#define RETURN   (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
+#define KEPT_MAX (2 * NS_PER_MS)  /* ns */
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always; /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -94,7 +96,9 @@ bool sms_are_whole(const struct client *client)
 /* What the client adds to the sum of each page of @binding. */
 static uint32_t wanted(const struct client *client, const struct level_binding *binding)
 {
-	return sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED ? 0 : sms_needed(client);
+	if (sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED)
+		return 0;
+	return (uint32_t)larger(sms_needed(client), atomic_load(&sms_of(client)->kept));
 }
 
 static void set_page(struct page *page, uint32_t sms)
@@ -153,7 +157,30 @@ static void sms_publish(struct client *client)
 	}
 }
 
-static void sms_clear(struct client *client)
+/* The SMs of @need stay shown, if their idling costs less than a return. */
+static void keep(struct sms *sms, uint32_t need, uint64_t gap)
+{
+	bool pays =
+		gap && gap <= KEPT_MAX && need != SMS_WHOLE && gap * need < RETURN * sms->of_gpu;
+
+	atomic_store(&sms->kept_until, client_now() + smaller(2 * gap, KEPT_MAX));
+	atomic_store(&sms->kept, pays ? need : 0);
+}
+
+bool sms_stay(struct client *client, uint64_t now)
+{
+	struct sms *sms = sms_of(client);
+
+	if (!atomic_load(&sms->kept))
+		return false;
+	if (now < atomic_load(&sms->kept_until) || sms_needed(client))
+		return true;
+	atomic_store(&sms->kept, 0);
+	sms_publish(client);
+	return false;
+}
+
+static void sms_clear(struct client *client, uint64_t gap)
 {
 	struct sms *sms = sms_of(client);
 	uint32_t need = atomic_exchange(&sms->need, 0), asked = atomic_exchange(&sms->asked, 0);
@@ -163,6 +190,7 @@ static void sms_clear(struct client *client)
 	if (need)
 		atomic_store(&sms->last, need);
 	atomic_store(&sms->stream, NULL);
+	keep(sms, need, gap);
 	sms_publish(client);
 }
 
@@ -223,10 +251,10 @@ void pages_clear(const struct level_binding *binding, const struct level_binding
 	}
 }
 
-void pages_withdraw(struct client *client, const struct level_binding *binding)
+void pages_withdraw(struct client *client, const struct level_binding *binding, uint64_t gap)
 {
 	pages_clear(binding, NULL);
-	sms_clear(client);
+	sms_clear(client, gap);
 }
 
 void pages_take_from(const struct level_binding *binding, unsigned from)

@@ -9,7 +9,10 @@
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record
  * and adds the difference, so the sum is right whatever threads do at the same time; who changes
- * the need looks again afterwards, so the records follow the last value. */
+ * the need looks again afterwards, so the records follow the last value.
+ *
+ * SMs that lower levels have left cost them a closing and a continuation of the kernel when they
+ * come back. So they stay shown until the next launch is overdue, as long as that costs less. */
 #pragma once
 
 #include "client/level-binding.h"
@@ -28,6 +31,8 @@ struct sms {
 	_Atomic uint32_t asked;
 	_Atomic(struct stream *) stream; /* of these launches; NULL: none yet */
 	uint32_t of_gpu;                 /* SMs that the GPU has */
+	_Atomic uint32_t kept;           /* SMs that stay shown though there is no demand */
+	_Atomic uint64_t kept_until;     /* ns */
 };
 PER_CLIENT(sms)
 
@@ -75,8 +80,11 @@ uint64_t pages_set_below(const struct level_binding *binding, unsigned level, bo
 bool pages_set(struct client *client, const struct level_binding *binding);
 /* Clears the bits; those of @kept stay, NULL: none. */
 void pages_clear(const struct level_binding *binding, const struct level_binding *kept);
-/* Clears the bits, and the client needs no SMs. */
-void pages_withdraw(struct client *client, const struct level_binding *binding);
+/* Clears the bits, and the client needs no SMs. @gap: ns until its next launch is expected, 0: not
+ * known. */
+void pages_withdraw(struct client *client, const struct level_binding *binding, uint64_t gap);
+/* Worker: true: SMs stay shown without demand. Takes them back in time. */
+bool sms_stay(struct client *client, uint64_t now);
 /* No page of @from and higher levels has the bit. */
 void pages_take_from(const struct level_binding *binding, unsigned from);
 /* No `whole` has it. */

@@ -190,11 +190,12 @@ static bool busy(struct client *client)
 }
 
 /* Clears the bits if they are shown as @shown says. */
-static bool take_back(struct client *client, const struct level_binding *binding, int shown)
+static bool take_back(struct client *client, const struct level_binding *binding, int shown,
+		      uint64_t gap)
 {
 	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &shown, DEMAND_NONE))
 		return false;
-	pages_withdraw(client, binding);
+	pages_withdraw(client, binding, gap);
 	return true;
 }
 
@@ -216,7 +217,7 @@ static void set_noted(struct client *client, const struct level_binding *binding
 	fit(client);
 	if (atomic_load(&demand_of(client)->shown))
 		return;
-	pages_withdraw(client, binding);
+	pages_withdraw(client, binding, 0);
 	set_again(client, binding);
 }
 
@@ -245,20 +246,23 @@ static void clear(struct client *client)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (!binding || !take_back(client, binding, DEMAND_SHOWN))
+	if (!binding ||
+	    !take_back(client, binding, DEMAND_SHOWN, atomic_load(&demand_of(client)->gap)))
 		return;
 	count_time(client, client_now(), 0);
 	busy_period_end(&demand_of(client)->busy, atomic_load(&demand_of(client)->idle_since));
 	start_done(client, binding);
 	tell(binding, 0, 0);
 	set_again(client, binding);
+	if (sms_stay(client, client_now()))
+		worker_wake();
 }
 
 static void clear_speculative(struct client *client, uint64_t now)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (!binding || !take_back(client, binding, DEMAND_SPECULATIVE))
+	if (!binding || !take_back(client, binding, DEMAND_SPECULATIVE, 0))
 		return;
 	speculation_missed(client, binding, now);
 	set_again(client, binding);
@@ -288,7 +292,7 @@ static void refit(struct client *client)
 	fit(client);
 	if (atomic_load(&demand_of(client)->shown))
 		return;
-	pages_withdraw(client, binding);
+	pages_withdraw(client, binding, 0);
 	set_again(client, binding);
 }
 
@@ -345,7 +349,7 @@ void demand_work(struct client *client, struct tick *tick)
 	bool demanding = expire(client, tick->now);
 
 	tick->demand_now = atomic_load(&demand_of(client)->shown);
-	tick->demanding = demanding || tick->demand_now;
+	tick->demanding = sms_stay(client, tick->now) || demanding || tick->demand_now;
 }
 
 void demand_stream_gone(struct stream *stream)
@@ -360,7 +364,7 @@ void demand_drop(struct client *client)
 	atomic_store(&demand_of(client)->speculation.planned, 0);
 	atomic_store(&demand_of(client)->shown, DEMAND_NONE);
 	if (binding)
-		pages_withdraw(client, binding);
+		pages_withdraw(client, binding, 0);
 }
 
 void demand_scrub(struct client *client, const struct level_binding *former)

@@ -395,7 +395,8 @@ struct weir_account_page {
 struct weir_demand_page {
 	_Atomic uint64_t word;  /* bit b: its client, of a level above q, has work outstanding */
 	_Atomic uint64_t whole; /* bit b: and that work needs the whole GPU */
-	/* The SMs that the clients need together whose bit is in `word` and not in `whole`. */
+	/* The SMs that the clients need together whose bit is in `word` and not in `whole`, or was
+	 * a moment ago. */
 	_Atomic uint32_t sms;
 	uint8_t reserved[WEIR_PAGE_SIZE - 20];
 };
@@ -528,8 +529,8 @@ struct weir_status_page {
 	_Atomic uint64_t blocks_drained;
 	_Atomic uint64_t bytes_saved;
 	/* What the client's demand adds to weir_demand_page.sms, of the pages in which it has its
-	 * bit. Written before it is added, and cleared after it is taken away. 0: its demand is for
-	 * the whole GPU, or there is none. */
+	 * bit; also for a moment after its demand has ended. Written before it is added, and
+	 * cleared after it is taken away. 0: its demand is for the whole GPU, or there is none. */
 	_Atomic uint32_t demand_sms;
 	_Atomic uint32_t gpu_sms; /* that the GPU has; 0: an older library */
 	/* Running kernels that left a part of the SMs to higher-level clients. */
