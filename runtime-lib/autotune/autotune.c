@@ -145,10 +145,11 @@ static void set_chain(struct autotuner *tuner)
 							   : 3;
 	uint64_t wanted = spare + 2 * tuner->evictions / 16;
 	bool unknown = load_relaxed(&tuner->assumed) && tuner->native >= UNKNOWN_NS;
-	uint64_t most =
-		smaller(tuner->native / EVICTION_EVERY_NS + 1, unknown ? CHAIN_UNKNOWN : CHAIN_MAX);
+	uint64_t most = smaller(tuner->native / EVICTION_EVERY_NS + 1,
+				unknown ? tuner->settings->chain_unknown : CHAIN_MAX);
 
-	atomic_store(&tuner->chain, (uint32_t)(tuner->chain_unsure ? most : smaller(wanted, most)));
+	atomic_store(&tuner->chain,
+		     (uint32_t)(tuner->chain_unsure || unknown ? most : smaller(wanted, most)));
 }
 
 /* Of the first launches in a form. Nobody may wait at this moment, and somebody soon: that counts

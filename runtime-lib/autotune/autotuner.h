@@ -19,10 +19,11 @@ enum waiting {
 
 /* From the environment. */
 struct autotune_settings {
-	uint64_t latency;      /* ns from a demand until the kernel has left */
-	bool latency_given;    /* by the user: max_blocking_time then does not count */
-	enum weir_form forced; /* WEIR_FORM_COUNT: none */
-	uint32_t chunk;        /* blocks of a ticket; 0: not forced */
+	uint64_t latency;       /* ns from a demand until the kernel has left */
+	bool latency_given;     /* by the user: max_blocking_time then does not count */
+	enum weir_form forced;  /* WEIR_FORM_COUNT: none */
+	uint32_t chunk;         /* blocks of a ticket; 0: not forced */
+	uint32_t chain_unknown; /* continuations of a launch of unknown length */
 };
 
 /* The client's situation at one event. */

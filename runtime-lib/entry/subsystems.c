@@ -26,7 +26,6 @@
 #include "gates/waiting.h"
 #include "launch/learn.h"
 #include "launch/preempt.h"
-#include "launch/reserve.h"
 #include "measure/predict.h"
 #include "memory/memory.h"
 #include "preempt/code.h"
@@ -81,7 +80,7 @@ const struct subsystem subsystems[] = {
 	 .look = first_launch_look, .drive = first_launch_drive},
 	{"tuning", .settings = tuning_init, .code_gone = tuning_code_gone, .look = tuning_look,
 	 .drive = tuning_drive, .forget = tuning_forget},
-	{"preempt", .settings = reserve_settings, .init = preempt_init, .stream_gone = preempt_stream_gone,
+	{"preempt", .init = preempt_init, .stream_gone = preempt_stream_gone,
 	 .look = preempt_look, .drive = preempt_drive, .forget = preempt_forget},
 	{"status", .work = status_work},
 	{"worker", .start = worker_start, .forget = worker_forget, .fork = worker_fork},

@@ -28,10 +28,10 @@ struct gate_words gate_words(const struct level_binding *binding, enum gate_kind
 	return words;
 }
 
-unsigned gate_waits(const struct level_binding *binding, enum gate_kind kind,
-		    CUstreamBatchMemOpParams waits[GATE_WAITS_MAX])
+static bool put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind)
 {
 	struct gate_words words = gate_words(binding, kind);
+	CUstreamBatchMemOpParams waits[2];
 	unsigned n = 0;
 
 	if (words.demand) {
@@ -46,14 +46,6 @@ unsigned gate_waits(const struct level_binding *binding, enum gate_kind kind,
 		waits[n].waitValue.value64 = 0;
 		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 	}
-	return n;
-}
-
-static bool put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind)
-{
-	CUstreamBatchMemOpParams waits[GATE_WAITS_MAX];
-	unsigned n = gate_waits(binding, kind, waits);
-
 	if (!n)
 		return false;
 	CUresult result = real(cuStreamBatchMemOp_v2)(stream->handle, n, waits, 0);

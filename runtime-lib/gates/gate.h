@@ -89,11 +89,6 @@ struct gate_words {
 };
 struct gate_words gate_words(const struct level_binding *binding, enum gate_kind kind);
 
-/* The same as operations of a stream; returns how many, 0 if nobody can close the gate. */
-#define GATE_WAITS_MAX 2
-unsigned gate_waits(const struct level_binding *binding, enum gate_kind kind,
-		    CUstreamBatchMemOpParams waits[GATE_WAITS_MAX]);
-
 /* After a launch of @predicted ns; 0: not known. */
 static inline void gate_account(struct stream *stream, uint64_t predicted)
 {

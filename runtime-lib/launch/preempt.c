@@ -2,7 +2,6 @@
 
 #include "gates/gate.h"
 #include "gates/priority.h"
-#include "launch/reserve.h"
 
 #include "weir/log.h"
 
@@ -218,8 +217,8 @@ static void begin_last(struct weir_persistent *hidden, const struct launch_confi
  * one of unknown length, which comes once. */
 static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 {
-	uint32_t links = atomic_load(&slot->links),
-		 left = links < LINKS_MAX ? LINKS_MAX - links : 0;
+	uint32_t links = atomic_load(&slot->links), all = queue_of(LINKS_MAX),
+		 left = links < all ? all - links : 0;
 	uint32_t most = wanted > CHAIN_MAX ? left / 4 * 3 : left / 2;
 
 	return smaller(wanted, larger(most, LINKS_LEAST));
@@ -252,14 +251,6 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	fill_symbols(packed, decision, sizeof(*hidden));
 
 	const unsigned grid[3] = {config->workers, 1, 1};
-	CUgraphExec reserve = NULL;
-	uint32_t reserved = 0;
-	if (decision->chain > CHAIN_MAX && !load_relaxed(&slot->links)) {
-		begin_continuations(hidden);
-		reserve =
-			reserve_make(stream, &slot->reserve, binding, call, decision, grid, packed);
-		hidden->dealt = config->hidden.dealt;
-	}
 	begin_fresh(hidden, binding);
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
@@ -270,8 +261,6 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	begin_continuations(hidden);
 	bool parts = sample && sample->parts;
 	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
-		if (!left)
-			reserved = reserve_launch(reserve, stream);
 		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		/* The last gate serves the next launch as well. */
@@ -293,7 +282,6 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 				.sample = sample,
 				.form = config->form,
 				.chain = chain,
-				.reserve = reserved,
 				.save = config->hidden.save_stride,
 				.number = load_relaxed(&stream->begun)};
 	atomic_fetch_add(&slot->links, chain);
@@ -337,7 +325,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 				     : SAMPLE_EVICTED);
 	preempting->evictions[flight->form] += evictions - smaller(returns, evictions);
 	preempting->partial_leaves += (uint32_t)left;
-	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain + flight->reserve);
+	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain);
 }
 
 /* @blocks: as reported with the flight, since the slot was made. */
@@ -413,7 +401,6 @@ static void renew(struct preempt_slots *slots)
 		slot->last = slot->seen = slot->links = slot->evictions = 0;
 		slot->landed = slot->blocks = slot->partial = 0;
 		slot->saves = slot->saves_size = slot->saves_wanted = slot->saves_refused = 0;
-		slot->reserve = NULL;
 	}
 }
 

@@ -30,10 +30,11 @@
 
 #define PREEMPT_SLOTS_MAX 64  /* of a client */
 #define FLIGHTS_MAX       512 /* of a slot, not seen to be finished; a power of two */
-/* Continuations of all launches in flight of a stream. The driver queues about 1000 operations, a
- * continuation and its gate are two, and a launch into a full queue blocks in the driver with its
- * lock. A launch gets at most half of what is left (three quarters if its length is not known), but
- * never fewer than the least. */
+/* Continuations of all launches in flight of a stream. The driver queues about 1000 operations
+ * (queue_of()), a continuation and its gate are two, and a launch into a full queue blocks in the
+ * driver with its lock. In a CUDA graph they take no fewer places: behind a chain, a graph of 256
+ * of each blocked until the kernel was done (H100). A launch gets at most half of what is left
+ * (three quarters if its length is not known), but never fewer than the least. */
 #define LINKS_MAX   448
 #define LINKS_LEAST 4
 /* Of a launch in a form. */
@@ -44,10 +45,9 @@ struct flight {
 	struct tuned_kernel *tuned;
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
-	uint32_t chain;   /* its continuations; */
-	uint32_t reserve; /* more of them, in a graph (reserve.h) */
-	uint64_t save;    /* bytes of a saved block; 0: it saves none */
-	uint64_t number;  /* of the launch in its stream */
+	uint32_t chain;
+	uint64_t save;   /* bytes of a saved block; 0: it saves none */
+	uint64_t number; /* of the launch in its stream */
 };
 
 /* struct weir_report, as the worker reads it. */
@@ -68,7 +68,6 @@ struct preempt_slot {
 	_Atomic uint64_t saves, saves_size; /* device memory; the size is published last */
 	_Atomic uint64_t saves_wanted;
 	uint64_t saves_refused; /* worker */
-	CUgraphExec reserve;    /* launching thread (reserve.h); or NULL */
 
 	_Atomic uint32_t links; /* continuations of the launches in flight */
 	_Atomic uint32_t last;  /* serial of the last launch whose chain is complete */

@@ -371,53 +371,6 @@ CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
-{
-	(void)flags;
-	*graph = (CUgraph)0x6000;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphDestroy(CUgraph graph)
-{
-	(void)graph;
-	return CUDA_SUCCESS;
-}
-
-static CUresult add_node(CUgraphNode *node)
-{
-	*node = (CUgraphNode)(uintptr_t)(0x6100 + ++null_driver.graph_nodes);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
-				  size_t n, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
-{
-	(void)graph, (void)deps, (void)n, (void)params;
-	return add_node(node);
-}
-
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
-				 size_t n, const CUDA_KERNEL_NODE_PARAMS *params)
-{
-	(void)graph, (void)deps, (void)n, (void)params;
-	return add_node(node);
-}
-
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
-{
-	(void)graph, (void)flags;
-	*exec = (CUgraphExec)(uintptr_t)(0x6000 + ++null_driver.graphs_made);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphExecDestroy(CUgraphExec exec)
-{
-	(void)exec;
-	null_driver.graphs_destroyed++;
-	return CUDA_SUCCESS;
-}
-
 /* Code: modules and libraries are numbers, functions and kernels slots of a table. */
 static _Atomic uintptr_t next_code = 0x100000;
 

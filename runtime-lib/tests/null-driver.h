@@ -27,7 +27,6 @@ struct null_op {
 };
 
 struct null_driver {
-	_Atomic int graph_nodes, graphs_made, graphs_destroyed; /* executable ones */
 	_Atomic int launches, graph_launches, gates, waits_in_gates, events_recorded, registered;
 	_Atomic int streams_busy, events_busy; /* what queries answer */
 	_Atomic int last_busy;                 /* and of the event that was recorded last */

@@ -1,7 +1,6 @@
 /* The first launch of a kernel that nobody knows, below others. */
 #include "client/request.h"
 #include "formed.h"
-#include "launch/reserve.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,6 +65,24 @@ static void a_long_kernel_begins_in_the_form_that_leaves_soonest(void **state)
 	gone(l.n);
 }
 
+/* The driver's queue is four times as long then. */
+static void a_longer_queue_has_a_longer_chain(void **state)
+{
+	struct launcher l;
+
+	(void)state;
+	setenv("CUDA_SCALE_LAUNCH_QUEUES", "4x", 1);
+	tuning_init();
+	launcher_begin(&l, 2000000);
+	driver->launches = 0;
+	assert_true(first_is_in_form(l.n, l.kernel));
+	assert_int_equal(driver->launches, 4 * CHAIN_UNKNOWN + 1);
+	land(0);
+	unsetenv("CUDA_SCALE_LAUNCH_QUEUES");
+	tuning_init();
+	gone(l.n);
+}
+
 static void a_short_kernel_runs_natively_afterwards(void **state)
 {
 	struct launcher l;
@@ -106,41 +123,6 @@ static void one_form_is_enough_to_begin(void **state)
 	assert_true(settles(l.n, l.kernel, BLOCKS));
 	assert_ptr_equal(config_in_use(tuned_for(l.kernel), WAITING_URGENT)->rewritten,
 			 &l.rewritten);
-	gone(l.n);
-}
-
-static bool is_idle(void)
-{
-	uint64_t outstanding = 0;
-
-	stream_for_each (s, client)
-		outstanding += stream_outstanding(s);
-	return outstanding == 0;
-}
-
-/* More than the driver's queue has room for: a graph, once. */
-static void it_has_continuations_in_reserve(void **state)
-{
-	struct launcher l;
-
-	(void)state;
-	reserve_launches = 3;
-	launcher_begin(&l, 2000000);
-	assert_true(first_is_in_form(l.n, l.kernel));
-	assert_int_equal(driver->graphs_made, 1);
-	assert_int_equal(driver->graph_nodes, 2 * RESERVE_LINKS);
-	assert_int_equal(driver->graph_launches, 3);
-	land(CHAIN_UNKNOWN + 1);
-	assert_int_equal(tuned_for(l.kernel)->tuner.chain_unsure, 0);
-	assert_true(eventually(is_idle()));
-	/* Another one, which takes the place of the first. Not while it is in flight. */
-	assert_true(first_is_in_form(l.n, l.kernel));
-	assert_int_equal(driver->graph_launches, 6);
-	assert_int_equal(driver->graphs_made - driver->graphs_destroyed, 1);
-	assert_true(first_is_in_form(l.n, l.kernel));
-	assert_int_equal(driver->graph_launches, 6);
-	land(0);
-	reserve_launches = 0;
 	gone(l.n);
 }
 
@@ -229,9 +211,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_kernel_begins_in_the_form_that_leaves_soonest),
+		cmocka_unit_test(a_longer_queue_has_a_longer_chain),
 		cmocka_unit_test(a_short_kernel_runs_natively_afterwards),
 		cmocka_unit_test(one_form_is_enough_to_begin),
-		cmocka_unit_test(it_has_continuations_in_reserve),
 		cmocka_unit_test(a_kernel_is_short_in_other_geometries_too),
 		cmocka_unit_test(an_evicted_launch_tells_nothing),
 		cmocka_unit_test(with_nobody_above_it_runs_as_it_is),
