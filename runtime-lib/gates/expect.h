@@ -13,6 +13,7 @@
  * channel or another one, begins only at the group's next turn. So for a launch that is expected
  * later than EXPECT_MAX, the kernel is put EXPECT_MAX before that time, by the worker; until then
  * demand is shown. The worker sleeps until WORKER_SPIN before, and yields its processor from there.
+ * So a launch 0.5 ms after the hint took 98 us longer (in the worst 1 % 265).
  *
  * A plan is dropped by all that lets the GPU go: a launch that came sooner, calls that wait or
  * copy, a stream or context that ends, a capture. A thread that drops it may meet the worker that
