@@ -2,9 +2,11 @@
 
 #include "client/stream-level.h"
 
-#define MANY     65536u           /* more than any GPU has */
-#define RETURN   (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
-#define KEPT_MAX (2 * NS_PER_MS)  /* ns */
+#define MANY        65536u           /* more than any GPU has */
+#define RETURN      (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
+#define KEPT_MAX    (2 * NS_PER_MS)  /* ns */
+#define SHORT       (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
+#define THREADS_MAX 1024u
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always; /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -25,8 +27,6 @@ void sms_open(struct client *client)
 	sms_of(client)->of_gpu = n > 0 ? (uint32_t)n : 0;
 }
 
-/* An SM for each block, as the GPU places them while there are enough. Fewer would hold the blocks,
- * but a kernel on these takes up to a third longer (H100). */
 static uint32_t count(const struct geometry *geometry)
 {
 	unsigned __int128 blocks = geometry->grid[0];
@@ -45,17 +45,60 @@ static bool is_beside(struct stream *stream)
 	       first != stream;
 }
 
-kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geometry,
-			      uint32_t yield)
+/* Blocks that an SM holds; at least 1. */
+static uint32_t fit_of(struct kernel_time *kernel, const struct geometry *geometry)
 {
-	uint32_t percent = yield - 1, n = count(geometry);
+	uint64_t threads = 1;
+	int fit = load_relaxed(&kernel->fit);
+
+	if (fit)
+		return (uint32_t)fit;
+	for (unsigned i = 0; i < 3; i++)
+		threads *= smaller(geometry->block[i], THREADS_MAX + 1);
+	if (threads > THREADS_MAX ||
+	    real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&fit, (CUfunction)geometry->function,
+							      (int)threads,
+							      geometry->shared) != CUDA_SUCCESS ||
+	    fit < 1)
+		fit = 1;
+	store_relaxed(&kernel->fit, (uint16_t)smaller((uint64_t)fit, UINT16_MAX));
+	return (uint32_t)fit;
+}
+
+/* If the SMs idle for @gap ns, that costs lower levels less than a return. */
+static bool pays(const struct sms *sms, uint32_t n, uint64_t gap)
+{
+	return gap && gap <= KEPT_MAX && gap * n < RETURN * sms->of_gpu;
+}
+
+/* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
+ * blocks a kernel takes up to a third longer (H100). For a short one that is less than the time
+ * until lower levels have left, which it does not wait for if the few stay shown. */
+static uint32_t spread(const struct sms *sms, struct kernel_time *kernel,
+		       const struct geometry *geometry, uint64_t predicted)
+{
+	uint32_t blocks = count(geometry);
+	uint64_t gap = atomic_load(&sms->gap);
+
+	if (!predicted || predicted > SHORT || blocks == MANY || pays(sms, blocks, gap))
+		return blocks;
+	uint32_t fit = fit_of(kernel, geometry), packed = (blocks + fit - 1) / fit;
+	return pays(sms, packed, gap) ? packed : blocks;
+}
+
+kept_apart uint32_t sms_count(struct stream *stream, struct kernel_time *kernel,
+			      const struct geometry *geometry, uint64_t predicted, uint32_t yield)
+{
+	const struct sms *sms = sms_of(stream->client);
+	uint32_t percent = yield - 1;
 
 	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
 		return SMS_WHOLE;
 	if (always)
 		return always;
+	uint32_t n = spread(sms, kernel, geometry, predicted);
 	n += (n * percent + 99) / 100;
-	return !n || 4 * n > 3 * sms_of(stream->client)->of_gpu ? SMS_WHOLE : n;
+	return !n || 4 * n > 3 * sms->of_gpu ? SMS_WHOLE : n;
 }
 
 static void raise_to(_Atomic uint32_t *number, uint32_t to)
@@ -160,11 +203,9 @@ static void sms_publish(struct client *client)
 /* The SMs of @need stay shown, if their idling costs less than a return. */
 static void keep(struct sms *sms, uint32_t need, uint64_t gap)
 {
-	bool pays =
-		gap && gap <= KEPT_MAX && need != SMS_WHOLE && gap * need < RETURN * sms->of_gpu;
-
+	atomic_store(&sms->gap, gap);
 	atomic_store(&sms->kept_until, client_now() + smaller(2 * gap, KEPT_MAX));
-	atomic_store(&sms->kept, pays ? need : 0);
+	atomic_store(&sms->kept, need != SMS_WHOLE && pays(sms, need, gap) ? need : 0);
 }
 
 bool sms_stay(struct client *client, uint64_t now)

@@ -4,7 +4,8 @@
  *
  * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches,
  * launches that may overlap, work in several streams or at several levels, and launches that fill
- * more than 3/4 of the SMs. Any other launch needs an SM for each block.
+ * more than 3/4 of the SMs. Any other launch needs an SM for each block, or, if it is short and
+ * comes often, the SMs that hold its blocks.
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record
@@ -17,7 +18,7 @@
 
 #include "client/level-binding.h"
 #include "client/subsystem.h"
-#include "shim/call.h"
+#include "measure/kernel.h"
 
 struct stream;
 
@@ -33,11 +34,13 @@ struct sms {
 	uint32_t of_gpu;                 /* SMs that the GPU has */
 	_Atomic uint32_t kept;           /* SMs that stay shown though there is no demand */
 	_Atomic uint64_t kept_until;     /* ns */
+	_Atomic uint64_t gap; /* ns that were expected then until the next launch; 0: not known */
 };
 PER_CLIENT(sms)
 
 /* The launch path, off the usual way. @yield: as in the control page, not 0. */
-uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint32_t yield);
+uint32_t sms_count(struct stream *stream, struct kernel_time *kernel,
+		   const struct geometry *geometry, uint64_t predicted, uint32_t yield);
 /* While the need is guessed: a launch needs @n. */
 void sms_ask(struct sms *sms, uint32_t n);
 
@@ -46,18 +49,20 @@ static inline uint32_t sms_needed(const struct client *client)
 	return atomic_load(&sms_of(client)->need);
 }
 
-/* Launch path: SMs that a launch needs. @plain: it may be counted. One load while the client needs
- * the whole GPU anyway. */
+/* Launch path: SMs that a launch of @predicted ns (0: not known) needs. @plain: it may be counted.
+ * One load while the client needs the whole GPU anyway. */
 static inline uint32_t sms_of_launch(struct stream *stream, const struct client *client,
 				     const struct level_binding *binding,
-				     const struct geometry *geometry, bool plain)
+				     struct kernel_time *kernel, const struct geometry *geometry,
+				     uint64_t predicted, bool plain)
 {
 	struct sms *sms = sms_of(client);
 
 	if (atomic_load(&sms->need) == SMS_WHOLE && !load_relaxed(&sms->guessed))
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-	uint32_t n = yield && plain ? sms_count(stream, geometry, yield) : SMS_WHOLE;
+	uint32_t n =
+		yield && plain ? sms_count(stream, kernel, geometry, predicted, yield) : SMS_WHOLE;
 	if (load_relaxed(&sms->guessed))
 		sms_ask(sms, n);
 	return n;

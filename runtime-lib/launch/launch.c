@@ -184,8 +184,8 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, binding, predicted,
-		     sms_of_launch(stream, stream->client, binding, &call->geometry,
-				   kind == LAUNCH_PLAIN));
+		     sms_of_launch(stream, stream->client, binding, kernel, &call->geometry,
+				   predicted, kind == LAUNCH_PLAIN));
 	if (binding->lowered)
 		demand_lower(stream->client, binding->level);
 	bool starts = load_relaxed(&stream->completed) + 1 == begun;

@@ -242,6 +242,32 @@ static void sms_stay_while_that_is_cheap(void **state)
 	end(n);
 }
 
+/* A short kernel that comes often needs the SMs that hold its blocks: 8 each. */
+static void short_kernels_are_packed(void **state)
+{
+	const struct geometry geometry = {KERNEL, {40, 1, 1}, {32, 1, 1}, 0};
+	struct kernel_time *kernel = kernel_find(kernel_key(&geometry));
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	sms_of(client)->of_gpu = 132;
+	launch(n, 1, 40);
+	struct stream *stream = stream_known(STREAM(n, 1), false);
+	assert_non_null(stream);
+	atomic_store(&sms_of(client)->gap, 400000);
+	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 5);
+	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED + 25), 7);
+	assert_int_equal(sms_count(stream, kernel, &geometry, 70000, NEEDED), 40); /* long */
+	assert_int_equal(sms_count(stream, kernel, &geometry, 0, NEEDED), 40); /* of unknown time */
+	atomic_store(&sms_of(client)->gap, 700000); /* 5 SMs for so long cost more than a return */
+	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 40);
+	atomic_store(&sms_of(client)->gap, 80000); /* so often that 40 SMs may stay */
+	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 40);
+	atomic_store(&sms_of(client)->gap, 0);
+	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 40);
+	end(n);
+}
+
 /* The agent's other side of a new page: all demand is for the whole GPU. */
 static void new_pages(void)
 {
@@ -425,6 +451,7 @@ int main(void)
 		cmocka_unit_test(launches_that_cannot_be_counted_need_all),
 		cmocka_unit_test(a_copy_expects_the_last_need),
 		cmocka_unit_test(sms_stay_while_that_is_cheap),
+		cmocka_unit_test(short_kernels_are_packed),
 		cmocka_unit_test(sms_move_to_new_pages),
 		cmocka_unit_test(another_agent_is_told),
 		cmocka_unit_test(a_shared_bit_tells_nothing),
