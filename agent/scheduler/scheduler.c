@@ -156,8 +156,7 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 		return;
 	}
 	struct charge_run run = {.shared = gpu->n_level[client->level] > 1,
-				 .current =
-					 queue->current == &client->entry && n_running(queue) == 1,
+				 .current = queue->current == &client->entry && !queue->concurrent,
 				 .contended = queue->waiting != NULL,
 				 .started = queue->started,
 				 .used = queue->used,
