@@ -8,6 +8,7 @@
 #include "gates/gate.h"
 #include "gates/priority.h"
 #include "gates/start.h"
+#include "gates/waiting.h"
 #include "launch/preempt.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
@@ -124,7 +125,10 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 							      : GATE_INTERVAL_CONTENDED,
 				      .overtaken = native < PRIORITY_LONG_NS &&
 						   load_relaxed(&launch_order_of(client)->yields)});
-	decision.spatial = decision.config && decision.config->spatial && gate_is_spatial(binding);
+	/* While nobody asks, a look at the quota before each ticket would cost a few per cent. */
+	decision.spatial = decision.config && decision.config->spatial &&
+			   gate_is_spatial(binding) &&
+			   load_relaxed(&waiters_of(client)->waiting) == WAITING_URGENT;
 	return decision;
 }
 

@@ -150,7 +150,7 @@ static inline uint32_t weir_quota(uint32_t sms)
  * launch with saved blocks: a worker of a continuation reads its save only if this is its serial.
  * Every worker has then written whether it saved a block, so saves need no initialisation.
  *
- * - quota: see above. Compare-and-swap only, but for the last worker.
+ * - quota: see above. Atomic operations only, but for the last worker.
  *
  * - partial, returns: launches from which workers left by a quota, and those of them that were
  * closed to bring them back (and are counted in `evictions`, too), ever; by the last worker.

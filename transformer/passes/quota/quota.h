@@ -3,9 +3,10 @@
  * - A worker looks before it draws a ticket, not behind: a drawn ticket cannot be given back. The
  * word lies in the line of the ticket word, so a look costs 10 ns per ticket on an H100. A launch
  * without `room` does not look.
- * - It leaves by compare-and-swap on the word with the quota and the number of those that have
- * left. So the poll that enlarges the quota knows of every worker that left by the former one, and
- * no worker leaves by a quota that is no longer there.
+ * - It leaves by an addition to the word with the quota and the number of those that have left, and
+ *   what was there before tells whether that quota still holds. So the poll that enlarges the quota
+ *   knows of every worker that left by the former one, and no worker leaves by a quota that is
+ * gone.
  * - One that draws ahead decides to leave before the last block of its ticket. It counts as gone
  * from then on, and in words.left only when it is. */
 #pragma once
