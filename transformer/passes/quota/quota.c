@@ -5,32 +5,29 @@
 /* The first thread: counts itself among those that have left, unless it need not leave, or all
  * others have. @word: as read. An addition, because hundreds leave at the same time, and of these
  * only one compare-and-swap in a microsecond would succeed. What was there before says by which
- * quota it leaves; if that is another by now, it takes itself out again. */
+ * quota it leaves; if that is another by now, it takes itself out again. A loop, because ptxas
+ * would merge straight code into the kernel's, for which it then takes more registers. */
 static void write_leaving(struct cursor *at, struct rewrite *rewrite, struct operand word,
 			  struct operand quota, struct block *draws)
 {
 	struct operand words = hidden64(at, rewrite, HIDDEN(words));
-	struct operand stays = op_reg(edit_register(rewrite->function, TYPE_pred));
+	struct operand counted = op_reg(edit_register(rewrite->function, TYPE_b32));
 
 	edit_code(at,
-		  "{ .reg .pred %p, %q; .reg .b32 %x; setp.eq.u32 %p, %0, 0;"
-		  "  @%p atom.global.cas.b32 %x, [%1+36], 0, %2; setp.eq.u32 %q, %x, 0;"
-		  "  @%p selp.b32 %0, %2, %x, %q; }",
-		  word, words, quota);
-	for (unsigned k = 0; k < 2; k++) {
-		if (k)
-			edit_code(at, "atom.global.add.u32 %0, [%1+36], 1;", word, words);
-		edit_code(at,
-			  "{ .reg .b32 %x, %y; bfe.u32 %x, %0, 16, 12; mov.u32 %y, %smid;"
-			  "  add.u32 %x, %x, %y; mov.u32 %y, %nsmid; setp.lt.u32 %1, %x, %y;"
-			  "  and.b32 %x, %0, 0xffff; add.u32 %x, %x, 1; mov.u32 %y, %nctaid.x;"
-			  "  setp.ge.or.u32 %1, %x, %y, %1; }",
-			  word, stays);
-		if (!k)
-			edit_code(at, "@%0 bra %1;", stays, op_block(draws));
-	}
-	edit_code(at, "@%0 red.global.add.u32 [%1+36], -1; @%0 bra %2;", stays, words,
-		  op_block(draws));
+		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %3, 0; setp.ne.u32 %p, %0, 0;"
+		  "  @%p bra known; atom.global.cas.b32 %x, [%1+36], 0, %2; setp.eq.u32 %p, %x, 0;"
+		  "  selp.b32 %0, %2, %x, %p; known: mov.u32 %x, 0; }",
+		  word, words, quota, counted);
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %x, %y;"
+		  "again: bfe.u32 %x, %0, 16, 12; mov.u32 %y, %smid; add.u32 %x, %x, %y;"
+		  "  mov.u32 %y, %nsmid; setp.lt.u32 %p, %x, %y; @%p bra stay;"
+		  "  and.b32 %x, %0, 0xffff; add.u32 %x, %x, 1; mov.u32 %y, %nctaid.x;"
+		  "  setp.ge.u32 %p, %x, %y; @%p bra stay; setp.ne.u32 %p, %2, 0; @%p bra left;"
+		  "  atom.global.add.u32 %0, [%1+36], 1; mov.u32 %2, 1; bra again;"
+		  "stay: setp.eq.u32 %p, %2, 0; @%p bra %3; red.global.add.u32 [%1+36], -1; bra %3;"
+		  "left: mov.u32 %x, 0; }",
+		  word, words, counted, op_block(draws));
 }
 static_assert(offsetof(struct weir_words, quota) == 36, "in the templates");
 static_assert(WEIR_QUOTA_SHIFT == 16 && WEIR_QUOTA_SMS_MAX == 0xfff, "in the templates");
