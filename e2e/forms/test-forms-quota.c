@@ -196,8 +196,7 @@ static void leave_and_return(uint32_t dealt)
 	WAIT(world.shared.began == 4);
 	world.sms = 2;
 	world.shared.may_end = 20;
-	WAIT(world.running == 2);
-	assert_int_equal(world.shared.began, 22);
+	WAIT(world.running == 2 && world.shared.began == 22);
 	assert_int_equal(world.words.quota, weir_quota(2) | 2);
 	assert_int_equal(world.words.left, 2);
 	assert_true(blocks_on(2) <= 3 && blocks_on(3) <= 3);
