@@ -1,6 +1,5 @@
 #include "compile/compile.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +8,7 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#include "compile/request.h"
+#include "compile/job-order.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -17,23 +16,6 @@
 #include "weir/log.h"
 #include "weir/object.h"
 #include "weir/preempt-abi.h"
-
-const double compile_buckets[COMPILE_BUCKETS] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};
-
-struct compile_request {
-	struct compile *compile;
-	struct compile_client *client;
-	struct compile_request *prev, *next; /* of the client */
-	uint32_t id;
-	int fd, object; /* the client's file; the cached object, or -1 */
-	struct request head;
-	struct async_hash hash;
-	struct digest key; /* of what a job makes; */
-	struct digest
-		found; /* of the cached object: the same, or that of an object with all forms */
-	struct compile_job *job; /* NULL: does not wait for a job */
-	struct compile_request *job_prev, *job_next;
-};
 
 /* Hashed before name and image: the kernel's digest, which is the same for every compiler. */
 struct kernel_salt {
@@ -109,47 +91,6 @@ static void job_free(struct compile_job *job)
 	free(job);
 }
 
-/* Makes a program's text fit for the log and for labels. */
-static void clean(char *text)
-{
-	for (; *text; text++)
-		if (!isprint((unsigned char)*text))
-			*text = ' ';
-}
-
-static void count_reason(struct compile_counters *counters, enum weir_form form, const char *reason)
-{
-	char text[COMPILE_REASON_SIZE];
-
-	snprintf(text, sizeof(text), "%s", reason);
-	clean(text);
-	for (unsigned i = 0; i < counters->n_reasons; i++) {
-		if (counters->reasons[i].form == form &&
-		    strcmp(counters->reasons[i].text, text) == 0) {
-			counters->reasons[i].n++;
-			return;
-		}
-	}
-	if (counters->n_reasons == COMPILE_REASONS_MAX) {
-		counters->other_reasons++;
-		return;
-	}
-	struct compile_reason *fresh = &counters->reasons[counters->n_reasons++];
-	*fresh = (struct compile_reason){.form = form, .n = 1};
-	memcpy(fresh->text, text, sizeof(text));
-}
-
-static void count_refusals(struct compile_counters *counters, const struct weir_object *object)
-{
-	const char *bytes = (const void *)object;
-	const struct weir_object_form *forms = (const void *)(bytes + object->forms);
-
-	for (uint32_t i = 0; i < object->n_forms && i < WEIR_FORM_COUNT; i++)
-		if (!forms[i].entry && forms[i].form < WEIR_FORM_COUNT)
-			count_reason(counters, (enum weir_form)forms[i].form,
-				     bytes + forms[i].reason);
-}
-
 /* The file is sealed or only the agent has it. @counters: count the object's refusals, or NULL. */
 static bool is_object(int fd, uint64_t size, struct compile_counters *counters)
 {
@@ -159,17 +100,9 @@ static bool is_object(int fd, uint64_t size, struct compile_counters *counters)
 		return false;
 	int r = weir_object_check(object, size);
 	if (r == 0 && counters)
-		count_refusals(counters, object);
+		compile_count_refusals(counters, object);
 	munmap(object, size);
 	return r == 0;
-}
-
-static void count_time(struct compile_counters *counters, uint64_t nanoseconds)
-{
-	counters->nanoseconds += nanoseconds;
-	for (int i = 0; i < COMPILE_BUCKETS; i++)
-		if ((double)nanoseconds <= compile_buckets[i] * 1e9)
-			counters->buckets[i]++;
 }
 
 static void schedule(struct compile *compile);
@@ -244,7 +177,7 @@ static void take_object(struct compile_job *job)
 	}
 	job->size = (uint64_t)info.st_size;
 	compile->counters.outcomes[HELPER_DONE]++;
-	count_time(&compile->counters, loop_now() - job->began);
+	compile_count_time(&compile->counters, loop_now() - job->began);
 	int r = keep(job);
 	if (r < 0)
 		finish_unkept(job, r);
@@ -291,7 +224,7 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 	job->compile->counters.outcomes[outcome]++;
 	ssize_t n = pread(helper->result, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
-	clean(text);
+	compile_clean(text);
 	if (!*text || outcome == HELPER_TIME || outcome == HELPER_CRASH || outcome == HELPER_KILLED)
 		snprintf(text, sizeof(text), "%s", texts[outcome]);
 	log_limited(outcome == HELPER_TROUBLE ? LOG_ERROR : LOG_INFO, 5, "not compiled (%s): %s",
@@ -304,103 +237,13 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 	finish(job, status, text, -1);
 }
 
-static bool is_before(const struct compile_client *left, const struct compile_client *right)
-{
-	uint64_t left_container = left->container->served;
-	uint64_t right_container = right->container->served;
-
-	return left_container != right_container ? left_container < right_container
-						 : left->served < right->served;
-}
-
-/* The waiting client that is served first. */
-static const struct compile_client *first_of(const struct compile_job *job)
-{
-	const struct compile_client *first = job->requests->client;
-
-	for (const struct compile_request *r = job->requests; r; r = r->job_next)
-		if (is_before(r->client, first))
-			first = r->client;
-	return first;
-}
-
-static struct compile_job *choose(struct compile *compile)
-{
-	struct compile_job *best = compile->waiting, *job = NULL;
-
-	DL_FOREACH (compile->waiting, job)
-		if (is_before(first_of(job), first_of(best)))
-			best = job;
-	return best;
-}
-
-static bool waits_for(const struct compile_container *container, const struct compile_job *job)
-{
-	for (const struct compile_request *r = job->requests; r; r = r->job_next)
-		if (r->client->container == container)
-			return true;
-	return false;
-}
-
-/* NULL: nobody waits for it, or several containers do. */
-static const struct compile_container *owner_of(const struct compile_job *job)
-{
-	const struct compile_container *owner =
-		job->requests ? job->requests->client->container : NULL;
-
-	for (const struct compile_request *r = job->requests; r; r = r->job_next)
-		if (r->client->container != owner)
-			return NULL;
-	return owner;
-}
-
-static unsigned count_running(const struct compile *compile,
-			      const struct compile_container *container)
-{
-	unsigned n = 0;
-
-	for (const struct compile_job *job = compile->jobs; job; job = job->hh.next)
-		n += job->running && waits_for(container, job);
-	return n;
-}
-
-static bool may_yield(const struct compile_job *job)
-{
-	const struct compile_container *owner = owner_of(job);
-
-	if (!job->running || !job->helper.pid)
-		return false;
-	return !job->requests || (owner && count_running(job->compile, owner) > 1);
-}
-
-/* All helpers are busy. Takes the youngest job that may yield, if the container of @waiting has
- * none that runs. One at a time: the helper is free when the kernel reports its death. */
-static void make_room_for(const struct compile_job *waiting)
-{
-	const struct compile *compile = waiting->compile;
-	struct compile_job *youngest = NULL;
-
-	if (count_running(compile, first_of(waiting)->container))
-		return;
-	for (struct compile_job *job = compile->jobs; job; job = job->hh.next) {
-		if (job->yields)
-			return;
-		if (may_yield(job) && (!youngest || job->began > youngest->began))
-			youngest = job;
-	}
-	if (!youngest)
-		return;
-	youngest->yields = true;
-	helper_kill(&youngest->helper);
-}
-
 static void schedule(struct compile *compile)
 {
 	while (compile->on && compile->waiting) {
-		struct compile_job *job = choose(compile);
+		struct compile_job *job = job_order_next(compile);
 
 		if (compile->n_running >= compile->helpers) {
-			make_room_for(job);
+			job_order_make_room(job);
 			return;
 		}
 		DL_DELETE(compile->waiting, job);

@@ -19,8 +19,10 @@
 #include <stdio.h>
 
 #include "compile/cache.h"
+#include "compile/compile-counters.h"
 #include "config/config.h"
 #include "compile/helper.h"
+#include "compile/request.h"
 #include "scheduler/compile-container.h"
 
 #include "weir/protocol.h"
@@ -29,8 +31,6 @@
 #define COMPILE_REQUESTS_MAX  512 /* of all clients, beyond the first few of each container */
 #define COMPILE_CONTAINER_MAX 64  /* of a container's clients */
 #define COMPILE_FIRST         8   /* a container's requests that always find room */
-#define COMPILE_REASONS_MAX   48  /* with a counter of their own */
-#define COMPILE_REASON_SIZE   96
 
 struct compile_client;
 /* @fd is -1 unless the status is OK, and stays the caller's. Must not free the client. */
@@ -53,24 +53,19 @@ struct compile_client {
 	struct compile_container *container;
 };
 
-enum compile_bucket { COMPILE_BUCKETS = 8 };
-extern const double compile_buckets[COMPILE_BUCKETS]; /* seconds */
-
-struct compile_reason {
-	enum weir_form form;
-	char text[COMPILE_REASON_SIZE];
-	uint64_t n;
-};
-
-struct compile_counters {
-	uint64_t answers[WEIR_COMPILE_OFF + 1];
-	uint64_t hits, misses, known_failures, damaged, unkept;
-	uint64_t outcomes[HELPER_OUTCOMES];
-	uint64_t nanoseconds, buckets[COMPILE_BUCKETS];
-	/* Forms refused in finished objects. Reasons beyond the table count in other_reasons. */
-	struct compile_reason reasons[COMPILE_REASONS_MAX];
-	unsigned n_reasons;
-	uint64_t other_reasons;
+struct compile_request {
+	struct compile *compile;
+	struct compile_client *client;
+	struct compile_request *prev, *next; /* of the client */
+	uint32_t id;
+	int fd, object; /* the client's file; the cached object, or -1 */
+	struct request head;
+	struct async_hash hash;
+	struct digest key; /* of what a job makes; */
+	struct digest
+		found; /* of the cached object: the same, or that of an object with all forms */
+	struct compile_job *job; /* NULL: does not wait for a job */
+	struct compile_request *job_prev, *job_next;
 };
 
 struct compile_job {
