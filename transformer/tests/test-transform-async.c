@@ -69,7 +69,7 @@ static unsigned count(const char *text, const char *what)
 
 static const struct {
 	const char *code;
-	bool fence, groups, warp, inval; /* warp: once more than where a ticket is drawn */
+	bool fence, groups, warp, inval; /* warp: once more than where tickets are drawn, twice */
 } kernels[] = {
 	{"", false, false, false, false},
 	{"cp.async.ca.shared.global [s], [%d0], 8;", false, false, false, false},
@@ -90,7 +90,7 @@ static void between_blocks(void **state)
 
 		if (!*form || (strstr(form, FENCE) != NULL) != kernels[k].fence ||
 		    (strstr(form, GROUPS) != NULL) != kernels[k].groups ||
-		    count(form, WARP) != 1u + kernels[k].warp ||
+		    count(form, WARP) != 2u + kernels[k].warp ||
 		    (strstr(form, INVAL) != NULL) != kernels[k].inval)
 			fail_msg("%s:\n%s", kernels[k].code, form);
 		free(form);
