@@ -1,7 +1,7 @@
 /* Whose job the compile service does next, so that containers do not crowd each other out. */
 #pragma once
 
-#include "compile/compile.h"
+#include "compile/jobs.h"
 
 /* The job whose container, and then client, was served longest ago. Some job waits. */
 struct compile_job *job_order_next(const struct compile *compile);
