@@ -320,7 +320,7 @@ static void test_sms_for_people(void **state)
 	assert_true(sms_needed(&clients[1]) == SMS_UNKNOWN);
 }
 
-/* Who has not come back yet cannot say what it has added. */
+/* A client that has not come back yet cannot say what it has added. */
 static void test_sums_outlive_a_restart(void **state)
 {
 	(void)state;
