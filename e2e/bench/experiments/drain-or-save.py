@@ -6,8 +6,6 @@ import statistics
 import typing
 
 import forms
-from bursts import LOW
-from node import Failure
 from report import at_least, at_most
 
 SHOWS = "drain or save: how soon kernels leave against draining only and saving only, and the cost while nobody waits"
@@ -39,20 +37,9 @@ class Ways(typing.NamedTuple):
 
 
 def measure(bench):
-    node = bench.node
-    node.stop_mps()
-    argv = [node.bench("bench-kernels"), *node.sizes, "--leaving", "--iterations", str(forms.ROUNDS)]
-    argv += ["--trials", str(SIMULATED_TRIALS if node.simulated else TRIALS)]
-    argv += ["--class", "trivial" if node.simulated else "small"]
-    if node.simulated:  # it is a thousand times slower
-        argv += ["--drain", "100000"]
-    client = node.start("bench-kernels", argv, LOW, False, files=False)
-    try:
-        client.result(LIMIT)
-    except Failure as error:
-        client.kill()
-        bench.report.failed(f"not all kernels: {error}")
-    return client.json_lines()
+    simulated = bench.node.simulated
+    drain = ["--drain", "100000"] if simulated else []  # it is a thousand times slower
+    return forms.run_kernels(bench, "small", SIMULATED_TRIALS if simulated else TRIALS, LIMIT, "--leaving", *drain)
 
 
 def ways(kernel):

@@ -7,8 +7,6 @@ import math
 import statistics
 
 import forms
-from bursts import LOW
-from node import Failure
 from report import at_most
 
 SHOWS = "a part of the SMs: how soon each kernel leaves and comes back, and what groups cost while nobody asks"
@@ -29,18 +27,8 @@ LIMIT = 280  # seconds
 
 
 def measure(bench):
-    node = bench.node
-    node.stop_mps()
-    argv = [node.bench("bench-kernels"), *node.sizes, "--groups", str(SIMULATED_LEFT if node.simulated else LEFT)]
-    argv += ["--iterations", str(forms.ROUNDS), "--trials", str(SIMULATED_TRIALS if node.simulated else TRIALS)]
-    argv += ["--class", "trivial" if node.simulated else "large", "--check"]
-    client = node.start("bench-kernels", argv, LOW, False, files=False)
-    try:
-        client.result(LIMIT)
-    except Failure as error:
-        client.kill()
-        bench.report.failed(f"not all kernels: {error}")
-    return client.json_lines()
+    left, trials = (SIMULATED_LEFT, SIMULATED_TRIALS) if bench.node.simulated else (LEFT, TRIALS)
+    return forms.run_kernels(bench, "large", trials, LIMIT, "--groups", str(left), "--check")
 
 
 def rest_us(kernel, variant):

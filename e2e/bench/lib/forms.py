@@ -41,21 +41,27 @@ def measured(bench):
     return [kernel for (input_class, _), kernel in bench.kernels.items() if input_class == "small"]
 
 
-def measure(bench, form, input_class, *options):
-    """Adds to bench.kernels. @form: empty: all of them. If bench-kernels fails, what it printed before counts all the
+def run_kernels(bench, input_class, trials, limit, *options):
+    """What bench-kernels prints of each kernel within @limit seconds. If it fails, what it printed before counts all the
     same."""
     node = bench.node
     node.stop_mps()
-    argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
-    argv += ["--iterations", str(ROUNDS), *options]
-    argv += [*(["--form", form] if form else []), "--class", "trivial" if node.simulated else input_class]
+    argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(trials), "--iterations", str(ROUNDS)]
+    argv += ["--class", "trivial" if node.simulated else input_class, *options]
     client = node.start("bench-kernels", argv, LOW, False, files=False)
     try:
-        client.result(240)
+        client.result(limit)
     except Failure as error:
         client.kill()
-        bench.report.failed(f"{form or 'all forms'}: {error}")
-    for kernel in client.json_lines():
+        bench.report.failed(f"bench-kernels {' '.join(options)}: {error}")
+    return client.json_lines()
+
+
+def measure(bench, form, input_class, *options):
+    """Adds to bench.kernels. @form: empty: all of them."""
+    trials = 3 if bench.node.simulated else TRIALS
+    options = [*options, *(["--form", form] if form else [])]
+    for kernel in run_kernels(bench, input_class, trials, 240, *options):
         key = input_class, name_of(kernel)
         bench.kernels.setdefault(key, {**kernel, "forms": []})["forms"] += kernel["forms"]
 
