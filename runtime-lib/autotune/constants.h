@@ -61,7 +61,7 @@
 
 /* How many continuations a launch has */
 #define CHAIN_MAX         256u      /* each takes two of the driver's about 1000 places for queued work */
-#define CHAIN_UNKNOWN     336u      /* of a launch of unknown length: behind its end nobody above could stop it (queue_of()) */
+#define CHAIN_UNKNOWN     336u      /* of a launch of unknown length: behind its end nobody above could stop it (preempt/launch-queue.h) */
 #define EVICTION_EVERY_NS 100000u   /* work between two evictions at least: demand lingers that long */
 #define EVICTION_WAITED_NS 5000000u /* first launches while somebody waits: one eviction expected for this much work */
 #define CHAIN_UNSURE      8u        /* launches with the longest chain after one that ran out of continuations */

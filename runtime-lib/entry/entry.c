@@ -7,6 +7,7 @@
 #include "client/worker.h"
 #include "memory/memory.h"
 #include "preempt/code.h"
+#include "preempt/launch-queue.h"
 #include "shim/weak-libc.h"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@ EXPORT CUresult cuInit(unsigned flags)
 	if (driver_ready()) {
 		once(&forks, watch_forks);
 		pipes_join();
+		launch_queue_lengthen();
 	}
 	return real(cuInit)(flags);
 }

@@ -2,6 +2,7 @@
 
 #include "gates/gate.h"
 #include "gates/priority.h"
+#include "preempt/launch-queue.h"
 
 #include "weir/log.h"
 
@@ -217,7 +218,7 @@ static void begin_last(struct weir_persistent *hidden, const struct launch_confi
  * one of unknown length, which comes once. */
 static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 {
-	uint32_t links = atomic_load(&slot->links), all = queue_of(LINKS_MAX),
+	uint32_t links = atomic_load(&slot->links), all = launch_queue_of(LINKS_MAX),
 		 left = links < all ? all - links : 0;
 	uint32_t most = wanted > CHAIN_MAX ? left / 4 * 3 : left / 2;
 

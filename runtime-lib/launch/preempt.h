@@ -31,10 +31,10 @@
 #define PREEMPT_SLOTS_MAX 64  /* of a client */
 #define FLIGHTS_MAX       512 /* of a slot, not seen to be finished; a power of two */
 /* Continuations of all launches in flight of a stream. The driver queues about 1000 operations
- * (queue_of()), a continuation and its gate are two, and a launch into a full queue blocks in the
- * driver with its lock. In a CUDA graph they take no fewer places: behind a chain, a graph of 256
- * of each blocked until the kernel was done (H100). A launch gets at most half of what is left
- * (three quarters if its length is not known), but never fewer than the least. */
+ * (preempt/launch-queue.h), a continuation and its gate are two, and a launch into a full queue
+ * blocks in the driver with its lock. In a CUDA graph they take no fewer places: behind a chain, a
+ * graph of 256 of each blocked until the kernel was done (H100). A launch gets at most half of what
+ * is left (three quarters if its length is not known), but never fewer than the least. */
 #define LINKS_MAX   448
 #define LINKS_LEAST 4
 /* Of a launch in a form. */

@@ -3,6 +3,7 @@
 #include "client/level-binding.h"
 #include "gates/gate.h"
 #include "gates/waiting.h"
+#include "preempt/launch-queue.h"
 
 #include "weir/drain.h"
 #include "weir/log.h"
@@ -12,7 +13,6 @@
 static_assert(GATES_APART_NS == GATE_INTERVAL_ALONE, "one largest distance of gates");
 
 static struct autotune_settings settings;
-static unsigned queue_quarters = 4; /* of the driver's usual queue */
 static struct tuned_kernel kernels[TUNED_KERNELS_MAX];
 static _Atomic size_t n_kernels;         /* ever used */
 static _Atomic int is_open[CLIENTS_MAX]; /* kernels of this client may not be settled */
@@ -25,26 +25,6 @@ void tuning_code_gone(const struct function *function)
 	}
 }
 
-/* As the driver reads it. Other values are the usual queue, for the driver, too. */
-static unsigned read_queue(void)
-{
-	static const struct {
-		const char *scale;
-		unsigned quarters;
-	} queues[] = {{"0.25x", 1}, {"0.5x", 2}, {"2x", 8}, {"4x", 16}};
-	const char *scale = getenv("CUDA_SCALE_LAUNCH_QUEUES");
-
-	for (size_t i = 0; scale && i < countof(queues); i++)
-		if (strcmp(scale, queues[i].scale) == 0)
-			return queues[i].quarters;
-	return 4;
-}
-
-uint32_t queue_of(uint32_t usual)
-{
-	return usual * queue_quarters / 4;
-}
-
 void tuning_init(void)
 {
 	const char *latency = getenv("WEIR_PREEMPT_LATENCY_US"), *form = getenv("WEIR_FORM"),
@@ -53,8 +33,8 @@ void tuning_init(void)
 	settings.latency_given = latency != NULL;
 	settings.latency = latency ? strtoull(latency, NULL, 10) * 1000 : LATENCY_NS;
 	settings.chunk = chunk ? (uint32_t)strtoul(chunk, NULL, 10) : 0;
-	queue_quarters = read_queue();
-	settings.chain_unknown = queue_of(CHAIN_UNKNOWN);
+	launch_queue_settings();
+	settings.chain_unknown = launch_queue_of(CHAIN_UNKNOWN);
 	settings.forced = 0;
 	while (autotune_forces(&settings) &&
 	       !(form && strcmp(form, form_name(settings.forced)) == 0))

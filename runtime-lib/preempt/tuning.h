@@ -23,10 +23,6 @@ struct tuned_kernel {
 /* Reads the settings from the environment; before the first client. */
 void tuning_init(void);
 
-/* So many operations in the driver's queue, if @usual are usual: programs may set
- * CUDA_SCALE_LAUNCH_QUEUES to 0.25x, 0.5x, 2x or 4x. */
-uint32_t queue_of(uint32_t usual);
-
 /* Launch path; @tuned may be NULL. */
 struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct client *client,
 				     uint64_t key, const struct autotune_launch *launch);
