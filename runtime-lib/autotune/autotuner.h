@@ -58,6 +58,7 @@ struct rewritten;
 struct kernel_facts {
 	uint32_t sms;
 	uint32_t resident; /* native blocks on the GPU at once; 0: not known */
+	bool is_straight;  /* its blocks never wait for each other */
 	struct build_facts {
 		uint32_t resident;    /* 0: the kernel cannot be launched in this build */
 		uint64_t save_stride; /* bytes, resumable only; */

@@ -58,6 +58,15 @@ static bool whole_grid_fits(const struct autotuner *tuner)
 	return !tuner->resident || launch_blocks(tuner) <= tuner->resident;
 }
 
+/* A grid that fits on the GPU as a whole, and can be cut all the same, because its blocks do not
+ * wait for each other. There is no other way to leave it: it has no safe points, and all blocks
+ * run. Such a kernel is long because the driver's functions in it take turns (printf). */
+static bool is_cut(const struct autotuner *tuner, const struct kernel_facts *facts)
+{
+	return facts->is_straight && tuner->resident && whole_grid_fits(tuner) &&
+	       !atomic_load(&tuner->assumed);
+}
+
 /* ns of a block, if @at_once of the grid's blocks run at a time. */
 static uint64_t block_time(const struct autotuner *tuner, uint32_t at_once)
 {
@@ -272,7 +281,7 @@ static void add_resumable(struct autotuner *tuner, const struct kernel_facts *fa
 	uint64_t blocks = launch_blocks(tuner), forced = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (!resumable_build(tuner, &config, facts))
+	if (is_cut(tuner, facts) || !resumable_build(tuner, &config, facts))
 		return;
 	uint64_t chunk = smaller(TICKET_NS / (block_time(tuner, config.workers) + 1),
 				 blocks / (4ull * config.workers));
@@ -302,13 +311,15 @@ static void add_slices(struct autotuner *tuner, const struct kernel_facts *facts
 	const unsigned *grid = tuner->grid;
 	struct launch_config config;
 
-	if (!config_init(&config, facts, WEIR_SLICED, 0) || whole_grid_fits(tuner))
+	if (!config_init(&config, facts, WEIR_SLICED, 0) ||
+	    (whole_grid_fits(tuner) && !is_cut(tuner, facts)))
 		return;
+	/* As many blocks run at a time as natively, or so many that the slice is short. */
+	uint64_t least = whole_grid_fits(tuner) ? 1 : config.workers;
 	config.axis = longest_axis(grid);
 	uint64_t length = grid[config.axis], across = launch_blocks(tuner) / length;
 	uint64_t step = (uint64_t)((double)length * (double)ns / (double)tuner->native);
-	uint64_t full = (config.workers + across - 1) / across;
-	step = larger(larger(step, full), least_step(length));
+	step = larger(larger(step, (least + across - 1) / across), least_step(length));
 	const struct launch_config *before = &tuner->candidates[tuner->n - 1].config;
 	bool again = before->form == WEIR_SLICED && before->step == step;
 	if (step >= length || again)
@@ -343,7 +354,7 @@ bool launch_config_restore(const struct autotuner *tuner, const struct kernel_fa
 	if (form == WEIR_SLICED) {
 		out->axis = longest_axis(tuner->grid);
 		out->step = choice->chunk;
-		return !fits && out->step < tuner->grid[out->axis] &&
+		return (!fits || is_cut(tuner, facts)) && out->step < tuner->grid[out->axis] &&
 		       out->step >= least_step(tuner->grid[out->axis]);
 	}
 	if (form == WEIR_PERSISTENT ? !may_be_persistent(tuner, out)

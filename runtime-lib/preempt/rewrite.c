@@ -179,6 +179,7 @@ static struct loaded *loaded_new(const struct weir_object *object)
 		memcpy(tables + constants + symbols, at(object, object->params), params);
 	loaded->rewritten.n_params = object->n_params;
 	loaded->rewritten.is_partial = is_partial(object);
+	loaded->rewritten.is_straight = object->traits & WEIR_OBJECT_IS_STRAIGHT;
 	return loaded;
 }
 

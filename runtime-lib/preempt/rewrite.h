@@ -35,8 +35,9 @@ struct rewritten {
 	const uint64_t *symbols;
 	size_t n_constants; /* at most SYMBOLS_MAX */
 	const struct constant_copy *constants;
-	CUmodule module; /* ours, with the variants */
-	bool is_partial; /* not all forms were built: the object says nothing about some */
+	CUmodule module;  /* ours, with the variants */
+	bool is_partial;  /* not all forms were built: the object says nothing about some */
+	bool is_straight; /* WEIR_OBJECT_IS_STRAIGHT */
 };
 
 /* Where a kernel comes from. */

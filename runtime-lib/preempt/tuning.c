@@ -368,6 +368,7 @@ static struct kernel_facts facts_of(const struct tuned_kernel *tuned,
 	int sms = driver_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	struct kernel_facts facts = {.sms = (uint32_t)sms,
 				     .resident = resident(geometry, geometry->function, sms),
+				     .is_straight = rewritten->is_straight,
 				     .kind = (uint32_t)atomic_load(&tuned->key),
 				     .rewritten = rewritten,
 				     .hidden_at = (uint32_t)hidden,

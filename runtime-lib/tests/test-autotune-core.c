@@ -13,7 +13,7 @@
  *	evicted EVICTIONS CHAIN
  *	+NS sample CANDIDATE NS [evicted] [disturbed] [crowded]
  *	+NS runs NS
- *	+NS forms SMS RESIDENT FORM/BUILD:RESIDENT:SAVE_STRIDE...
+ *	+NS forms SMS RESIDENT [straight] FORM/BUILD:RESIDENT:SAVE_STRIDE...
  *	+NS no-forms
  *	+NS resume
  *
@@ -190,6 +190,10 @@ static void do_forms(struct replay *r, char *words)
 	for (char *word = strtok(left, " "); word; word = strtok(NULL, " ")) {
 		unsigned build, resident;
 		unsigned long long stride;
+		if (strcmp(word, "straight") == 0) {
+			facts.is_straight = true;
+			continue;
+		}
 		assert_int_equal(
 			sscanf(word, "%15[a-z]/%u:%u:%llu", name, &build, &resident, &stride), 4);
 		assert_true(form_of(name) < WEIR_FORM_COUNT && build < BUILDS_MAX);

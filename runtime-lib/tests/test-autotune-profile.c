@@ -128,6 +128,27 @@ static void what_may_hang_is_refused(void **state)
 	assert_false(takes(40, &bad));
 }
 
+static void a_straight_kernel_can_be_cut(void **state)
+{
+	struct weir_profile profile = {
+		.native = NATIVE,
+		.choices = {{.form = WEIR_SLICED, .chunk = 10, .workers = 80, .ratio = 1000000}}};
+	struct autotune_situation at = {.now = 1};
+	struct kernel_facts straight = facts;
+	static struct autotuner tuner;
+
+	(void)state;
+	straight.is_straight = true;
+	begin(&tuner, 80, NATIVE);
+	assert_true(autotune_take_profile(&tuner, &at, &straight, &profile));
+	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.step, 10);
+	assert_false(takes(80, &profile));
+	/* It may be that not all blocks fit. */
+	straight.resident = 0;
+	begin(&tuner, 80, NATIVE);
+	assert_false(autotune_take_profile(&tuner, &at, &straight, &profile));
+}
+
 /* All of a grid's blocks run, although the profile names fewer workers. */
 static void a_grid_that_fits_has_a_worker_for_each_block(void **state)
 {
@@ -294,6 +315,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_next_process_begins_settled),
 		cmocka_unit_test(what_may_hang_is_refused),
+		cmocka_unit_test(a_straight_kernel_can_be_cut),
 		cmocka_unit_test(a_grid_that_fits_has_a_worker_for_each_block),
 		cmocka_unit_test(what_cannot_be_launched_is_refused),
 		cmocka_unit_test(more_workers_than_there_are_become_fewer),

@@ -39,10 +39,12 @@ static void a_wanted_kernel_is_rewritten(void **state)
 	assert_null(atomic_load(&function->rewritten));
 
 	int loaded = driver->modules_loaded, unloaded = driver->modules_unloaded;
-	make_object("add", "form");
+	/* A newer compile service may say more. */
+	make_object("add", "form")->traits = WEIR_OBJECT_IS_STRAIGHT | 1u << 31;
 	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
 	assert_true(becomes(function, FUNCTION_READY));
 	const struct rewritten *rewritten = atomic_load(&function->rewritten);
+	assert_true(rewritten->is_straight);
 	assert_int_equal(driver->modules_loaded, loaded + 1);
 	assert_non_null(rewritten->variants[WEIR_PERSISTENT][0].function);
 	assert_int_equal(rewritten->variants[WEIR_PERSISTENT][0].save_per_thread, 5);
@@ -103,6 +105,7 @@ static void where_a_launch_waits_one_form_comes_first(void **state)
 	(void)state;
 	const struct function *function = asked_soonest(module, true);
 	assert_non_null(function->loaded[0]);
+	assert_false(function->loaded[0]->is_straight);
 	assert_ptr_equal(function->loaded[1], atomic_load(&function->soonest));
 	assert_true(function_has(function, function->loaded[0]));
 	assert_true(function_has(function, function->loaded[1]));

@@ -22,7 +22,7 @@ struct building {
 	struct weir_object_form forms[BUILDS_MAX];
 	const struct build *build; /* the current build */
 	uint32_t n_forms;
-	bool has_entry;
+	bool has_entry, is_straight;
 	struct text names; /* offsets count from its start plus 1 until place_names() */
 	struct text out;   /* the object */
 	void *code;        /* from the assembler, or NULL */
@@ -60,6 +60,7 @@ static void note_verdict(void *data, const struct weir_verdict *v)
 		form->save_fixed = v->save_fixed;
 		form->save_per_thread = v->save_per_thread;
 		b->has_entry = true;
+		b->is_straight = v->is_straight;
 	} else {
 		form->reason = add_name(b, *v->reason ? v->reason : "refused");
 	}
@@ -231,7 +232,8 @@ static void pack(struct building *b, const struct function *kernel)
 				   .abi = WEIR_PREEMPT_ABI,
 				   .sm = b->request->sm,
 				   .n_forms = b->n_forms,
-				   .image_size = (uint32_t)image_size};
+				   .image_size = (uint32_t)image_size,
+				   .traits = b->is_straight ? WEIR_OBJECT_IS_STRAIGHT : 0};
 	uint32_t names;
 	int error;
 

@@ -1,4 +1,5 @@
-/* Refuses kernels that a form cannot support, with a reason and its place. Changes nothing. */
+/* Refuses kernels that a form cannot support, with a reason and its place. Finds out whether a
+ * kernel is straight. Changes nothing. */
 #include "analysis/async.h"
 #include "passes/callee.h"
 #include "passes/pass.h"
@@ -157,6 +158,24 @@ static void check_instruction(struct rewrite *rewrite, const struct instruction 
 		check_call(rewrite, i);
 }
 
+/* Whether no thread can wait until another block has begun. To wait for that it would have to look
+ * at memory again and again. The driver's own functions, which have no body, wait for nobody. */
+static bool is_straight(struct function *f)
+{
+	struct cfg cfg;
+
+	cfg_build(f, &cfg);
+	for_each_instruction (i, f) {
+		enum opcode_class op_class = i->mnemonic->op_class;
+		const struct function *called = op_class == OP_CALL ? callee_of(i) : NULL;
+
+		if (op_class == OP_UNKNOWN || op_class == OP_CLUSTER ||
+		    (op_class == OP_CALL && (!called || called->has_body)))
+			return false;
+	}
+	return !f->loops && !cfg.irreducible;
+}
+
 static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -173,6 +192,7 @@ static void run(struct rewrite *rewrite)
 				    "the kernel has a global variable of its own, %.80s", v->name);
 	for_each_instruction (i, f)
 		check_instruction(rewrite, i);
+	rewrite->is_straight = is_straight(f);
 }
 
 const struct pass pass_eligible = {"eligible", run};

@@ -24,6 +24,7 @@ struct rewrite {
 	struct detached *detached; /* what a detached kernel takes along (detach.h), or NULL */
 	unsigned registers_max;    /* per thread; 0: no limit */
 
+	bool is_straight;                    /* eligible: see weir_verdict */
 	struct variable *hidden;             /* params: the hidden parameter (preempt-abi.h) */
 	struct reg *index[3];                /* block-index: replaces %ctaid; NULL: not read */
 	struct reconvergence *reconvergence; /* warp-exit, or NULL (reconvergence.h) */

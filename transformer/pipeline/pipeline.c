@@ -120,7 +120,8 @@ static void tell(const struct rewriting *r, const struct diag *refusal)
 				       .line = refusal->at.line,
 				       .reason = refusal->message,
 				       .save_fixed = r->rewrite.save_fixed,
-				       .save_per_thread = r->rewrite.save_per_thread};
+				       .save_per_thread = r->rewrite.save_per_thread,
+				       .is_straight = !refusal->error && r->rewrite.is_straight};
 
 	if (p->options->verdict)
 		p->options->verdict(p->options->data, &verdict);

@@ -174,6 +174,34 @@ static void the_soonest_form_is_built_once(void **state)
 	free(b.data);
 }
 
+static uint32_t traits(const char *code)
+{
+	struct built b = build(code);
+
+	assert_int_equal(b.r, 0);
+	uint32_t found = head_of(&b)->traits;
+	free(b.data);
+	return found;
+}
+
+/* Blocks of a kernel without loops do not wait for each other. */
+static void straight_kernels_are_said(void **state)
+{
+	(void)state;
+	assert_int_equal(traits("add.u32 %r0, %r1, %r2;"), WEIR_OBJECT_IS_STRAIGHT);
+	assert_int_equal(traits("@%p0 bra E; atom.global.add.u32 %r0, [total], 1; E:"),
+			 WEIR_OBJECT_IS_STRAIGHT);
+	assert_int_equal(traits("{ .param .b64 a; .param .b64 b; .param .b32 r;"
+				"st.param.b64 [a], %d0; st.param.b64 [b], %d1;"
+				"call (r), vprintf, (a, b); }"),
+			 WEIR_OBJECT_IS_STRAIGHT);
+	assert_int_equal(traits("L: ld.volatile.global.u32 %r0, [total];"
+				"setp.eq.u32 %p0, %r0, 0; @%p0 bra L;"),
+			 0);
+	/* A function may have a loop, or call itself. */
+	assert_int_equal(traits("call caller, ();"), 0);
+}
+
 /* With 33 registers, as many blocks fit as with 40. */
 static void persistent_is_built_three_times(void **state)
 {
@@ -530,6 +558,7 @@ int main(void)
 		cmocka_unit_test(objects_describe_the_kernel),
 		cmocka_unit_test(resumable_is_built_twice),
 		cmocka_unit_test(the_soonest_form_is_built_once),
+		cmocka_unit_test(straight_kernels_are_said),
 		cmocka_unit_test(persistent_is_built_three_times),
 		cmocka_unit_test(linked_texts_are_one),
 		cmocka_unit_test(kernels_that_cannot_be_detached),

@@ -33,6 +33,12 @@ enum weir_object_flags {
 };
 #define WEIR_OBJECT_FLAGS WEIR_OBJECT_IS_PTX /* all flags of this version */
 
+/* What is known of the kernel. A reader ignores bits that it does not know, and finds none in the
+ * object of an older maker. */
+enum weir_object_traits {
+	WEIR_OBJECT_IS_STRAIGHT = 1u << 0, /* weir_verdict.is_straight */
+};
+
 struct weir_object {
 	uint32_t magic, version;
 	uint32_t size; /* of the whole file */
@@ -44,7 +50,8 @@ struct weir_object {
 	uint32_t params, n_params;   /* struct weir_object_param: the program's own parameters */
 	uint32_t symbols, n_symbols; /* struct weir_object_symbol */
 	uint32_t kernel;             /* name of the program's kernel */
-	uint32_t reserved[17];
+	uint32_t traits;             /* enum weir_object_traits */
+	uint32_t reserved[16];
 };
 static_assert(sizeof(struct weir_object) == 128, "layout");
 
