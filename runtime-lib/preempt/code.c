@@ -2,6 +2,8 @@
 
 #include "shim/thread.h"
 
+#include "weir/log.h"
+
 #include <string.h>
 
 #define BUCKETS    1024u
@@ -147,6 +149,9 @@ void code_loaded(const void *handle, bool library, const void *data, size_t size
 	struct code code = {.handle = handle, .context = library ? NULL : driver_context()};
 
 	code.image = image_keep(data, size);
+	if (code.image)
+		log_debug("a %s with PTX is loaded, %s a context", library ? "library" : "module",
+			  driver_context() ? "with" : "without");
 	if (code.image || (!size && find_linked(data, &code)))
 		insert(&code);
 }
