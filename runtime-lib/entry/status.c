@@ -7,7 +7,7 @@
 #include "gates/priority.h"
 #include "gates/start.h"
 #include "launch/learn.h"
-#include "launch/preempt.h"
+#include "launch/preempt-slot.h"
 #include "preempt/tuning.h"
 
 /* Outstanding work is finished but for gates behind it, and they are closed, or soon may be. */

@@ -25,7 +25,7 @@
 #include "gates/start.h"
 #include "gates/waiting.h"
 #include "launch/learn.h"
-#include "launch/preempt.h"
+#include "launch/preempt-slot.h"
 #include "measure/predict.h"
 #include "memory/memory.h"
 #include "preempt/code.h"
