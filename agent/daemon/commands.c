@@ -12,6 +12,7 @@
 #include "policy/yield.h"
 #include "scheduler/preemption.h"
 #include "scheduler/sms.h"
+#include "scheduler/workers.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -145,6 +146,24 @@ static void describe_yield(cJSON *object, const struct client *client)
 			      atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL);
 }
 
+/* Of its latest kernel: how many blocks an SM holds, and what of an SM one takes; and how many it
+ * may have. */
+static void describe_workers(cJSON *object, const struct client *client)
+{
+	uint32_t fit = workers_fit(client), bound = atomic_load(&client->pages.control->workers);
+	cJSON *parts = fit ? cJSON_AddArrayToObject(object, "workerParts") : NULL;
+
+	if (fit)
+		add_number(object, "workersFit", fit);
+	for (size_t i = 0; parts && i < WEIR_SM_RESOURCES; i++)
+		cJSON_AddItemToArray(
+			parts, cJSON_CreateNumber(
+				       (double)atomic_load(&client->pages.status->worker_parts[i]) /
+				       WEIR_SM_PARTS));
+	if (bound)
+		add_number(object, "workers", bound);
+}
+
 static void describe_memory(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -217,6 +236,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
+	describe_workers(object, client);
 	add_text(object, "state", state_of(client));
 	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
 	add_number(object, "outstanding", client->account.outstanding);
@@ -392,6 +412,25 @@ static const char *hold(const struct commands *commands, struct exchange *exchan
 	return NULL;
 }
 
+static const char *bound(const struct commands *commands, struct exchange *exchange)
+{
+	const cJSON *number = cJSON_GetObjectItemCaseSensitive(exchange->request, "client");
+	const cJSON *workers = cJSON_GetObjectItemCaseSensitive(exchange->request, "workers");
+	struct client *client = find_client(commands, number);
+
+	if (!client)
+		return "no client of that number";
+	if (!cJSON_IsNumber(workers) || workers->valuedouble < 0 ||
+	    workers->valuedouble > WORKERS_MOST)
+		return "expected 0 to 32 workers";
+	workers_set(client, (uint32_t)workers->valuedouble);
+	log_info("client %llu has at most %u workers on an SM (0: not bounded), by command",
+		 (unsigned long long)client->number, client->workers);
+	add_number(exchange->answer, "client", client->number);
+	add_number(exchange->answer, "workers", client->workers);
+	return NULL;
+}
+
 /* NULL: no such GPU, or several GPUs and no @id. */
 static const struct gpu *find_gpu(const struct commands *commands, const char *id)
 {
@@ -459,6 +498,7 @@ static const struct {
 	{"status", status},
 	{"policy", policy},
 	{"hold", hold},
+	{"bound", bound},
 	{"trace", trace},
 	{"explain", explain},
 	{"profiles", profiles},

@@ -6,6 +6,7 @@
  *   {"command": "policy"}                           -> {"policy", "policies"}
  *   {"command": "policy", "name": NAME}             sets the policy; the same answer
  *   {"command": "hold", "client": N, "seconds": S}  -> {"client", "heldSeconds"}; 0 ends the hold
+ *   {"command": "bound", "client": N, "workers": W} -> {"client", "workers"}; 0 ends the bound
  *   {"command": "trace", "seconds": S, "gpu": ID}   -> {"gpu", "trace"} after that time
  *   {"command": "explain", "pod": [NAMESPACE/]NAME} -> {"text"}: why it is pending, refused, low or
  *                                                      slow; {"fetching": true}: ask again soon

@@ -85,6 +85,7 @@ struct client {
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
 	uint32_t yield;      /* its container's */
+	uint32_t workers;    /* on an SM, by hand; 0: the policy's */
 };
 
 /* It reports that its kernels run beside other clients'. */

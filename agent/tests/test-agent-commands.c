@@ -505,6 +505,13 @@ static void test_bad_commands(void **state)
 		 "expected 0 to 3600 seconds"},
 		{"{\"command\":\"hold\",\"client\":1,\"seconds\":1e300}\n",
 		 "expected 0 to 3600 seconds"},
+		{"{\"command\":\"bound\",\"client\":99,\"workers\":1}\n",
+		 "no client of that number"},
+		{"{\"command\":\"bound\",\"client\":1}\n", "expected 0 to 32 workers"},
+		{"{\"command\":\"bound\",\"client\":1,\"workers\":33}\n",
+		 "expected 0 to 32 workers"},
+		{"{\"command\":\"bound\",\"client\":1,\"workers\":-1}\n",
+		 "expected 0 to 32 workers"},
 		{"{\"command\":\"trace\",\"seconds\":0}\n", "expected up to 3600 seconds"},
 		{"{\"command\":\"trace\",\"seconds\":1,\"gpu\":\"GPU-x\"}\n", "no such GPU"},
 		{"{\"command\":5}\n", "not a command"},
@@ -562,6 +569,23 @@ static void test_hold_by_command(void **state)
 		 (unsigned long long)agent.sessions.clients.last_number);
 	ask(request, answer, sizeof(answer));
 	assert_int_equal(fake.control->hold, 0);
+	fake_leave(&fake);
+}
+
+static void test_bound_by_command(void **state)
+{
+	static const unsigned bounds[] = {3, 32, 0};
+	char answer[512], request[128];
+
+	(void)state;
+	struct fake fake = fake_join(0);
+	for (size_t i = 0; i < countof(bounds); i++) {
+		snprintf(request, sizeof(request),
+			 "{\"command\":\"bound\",\"client\":%llu,\"workers\":%u}\n",
+			 (unsigned long long)agent.sessions.clients.last_number, bounds[i]);
+		ask(request, answer, sizeof(answer));
+		assert_int_equal(fake.control->workers, bounds[i]);
+	}
 	fake_leave(&fake);
 }
 
@@ -627,6 +651,7 @@ int main(void)
 		AGENT_TEST(test_bad_commands),
 		AGENT_TEST(test_policy_by_command),
 		AGENT_TEST(test_hold_by_command),
+		AGENT_TEST(test_bound_by_command),
 		AGENT_TEST(test_trace_by_command),
 	};
 

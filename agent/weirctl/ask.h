@@ -15,6 +15,7 @@ struct arguments {
 	uint64_t duration; /* ns; 0: the command's default */
 	uint64_t records;  /* ns that the agent records before it answers */
 	uint64_t times;    /* of top; 0: until interrupted */
+	uint64_t workers;  /* of bound */
 	bool json;
 };
 

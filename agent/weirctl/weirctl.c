@@ -118,11 +118,13 @@ static int run_policy(struct arguments *arguments)
 	return ask_and_print(arguments, request, "policy", "\n");
 }
 
-static int hold_for(struct arguments *arguments, uint64_t ns)
+/* Asks for @number, called @name, of the client that the command line names. */
+static int ask_of_client(struct arguments *arguments, const char *command, const char *name,
+			 double number)
 {
 	uint64_t client;
 
-	arguments->command = "hold";
+	arguments->command = command;
 	if (!number_parse(arguments->operand, 0, UINT64_MAX, &client)) {
 		fprintf(stderr, "weirctl: expected a client's number, not `%s`\n",
 			arguments->operand);
@@ -130,8 +132,18 @@ static int hold_for(struct arguments *arguments, uint64_t ns)
 	}
 	cJSON *request = cJSON_CreateObject();
 	cJSON_AddNumberToObject(request, "client", (double)client);
-	cJSON_AddNumberToObject(request, "seconds", (double)ns / 1e9);
+	cJSON_AddNumberToObject(request, name, number);
 	return ask_and_print(arguments, request, NULL, "");
+}
+
+static int hold_for(struct arguments *arguments, uint64_t ns)
+{
+	return ask_of_client(arguments, "hold", "seconds", (double)ns / 1e9);
+}
+
+static int run_bound(struct arguments *arguments)
+{
+	return ask_of_client(arguments, "bound", "workers", (double)arguments->workers);
 }
 
 static int run_hold(struct arguments *arguments)
@@ -191,11 +203,11 @@ static const struct {
 	int (*run)(struct arguments *arguments);
 	bool may_operand, must_operand, may_file;
 } commands[] = {
-	{"status", run_status, false, false},       {"top", run_top, false, false},
-	{"policy", run_policy, true, false},        {"hold", run_hold, true, true},
-	{"release", run_release, true, true},       {"trace", run_trace, false, false},
-	{"health", run_health, false, false},       {"explain", run_explain, true, true},
-	{"profile", profile_run, true, true, true},
+	{"status", run_status, false, false}, {"top", run_top, false, false},
+	{"policy", run_policy, true, false},  {"hold", run_hold, true, true},
+	{"release", run_release, true, true}, {"bound", run_bound, true, true},
+	{"trace", run_trace, false, false},   {"health", run_health, false, false},
+	{"explain", run_explain, true, true}, {"profile", profile_run, true, true, true},
 };
 
 /* countof(commands): unknown. */
@@ -255,6 +267,10 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		if (!duration_parse(value, 1, DURATION_MAX, &arguments->duration))
 			argp_error(state, "expected a duration like 500ms or 1m, not `%s`", value);
 		return 0;
+	case 'w':
+		if (!number_parse(value, 0, UINT32_MAX, &arguments->workers))
+			argp_error(state, "expected a number, not `%s`", value);
+		return 0;
 	case 'n':
 		if (!number_parse(value, 1, UINT32_MAX, &arguments->times))
 			argp_error(state, "expected a number, not `%s`", value);
@@ -282,6 +298,7 @@ static const struct argp_option options[] = {
 	 "hold, trace: how long (default 10s, at most 1h); top: time between updates (default 1s)",
 	 0},
 	{"times", 'n', "N", 0, "top: stop after N updates", 0},
+	{"workers", 'w', "N", 0, "bound: so many blocks on an SM (default 0: no bound)", 0},
 	{"gpu", 'g', "ID", 0, "trace: the GPU; needed if the node has several", 0},
 	{"namespace", 'N', "NAME", 0,
 	 "profile: those of a namespace; uid:NUMBER: of a user outside pods; *: for everybody", 0},
@@ -293,7 +310,7 @@ static const struct argp description = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease "
-		    "CLIENT\ntrace\nhealth\nexplain [NAMESPACE/]POD\nprofile "
+		    "CLIENT\nbound CLIENT\ntrace\nhealth\nexplain [NAMESPACE/]POD\nprofile "
 		    "list|export|forget\nprofile "
 		    "import [FILE]",
 	.doc = "Controls the Weir agent of this node.\v"
@@ -302,6 +319,7 @@ static const struct argp description = {
 	       "policy   show the policy, or set it until the next start or configuration change\n"
 	       "hold     keep a client from running\n"
 	       "release  let a held client run again\n"
+	       "bound    bound how many blocks of a client run on an SM\n"
 	       "trace    record what clients do, for weir-sim\n"
 	       "health   ask whether the agent answers within 3 s\n"
 	       "explain  say why a pod is pending, refused, has its level, or is slow\n"

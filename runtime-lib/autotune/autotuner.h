@@ -4,6 +4,7 @@
 #include "autotune/constants.h"
 
 #include "weir/base.h"
+#include "weir/protocol.h"
 #include "weir/tickets.h"
 #include "weir/transform.h"
 
@@ -63,6 +64,7 @@ struct kernel_facts {
 		uint32_t resident;    /* 0: the kernel cannot be launched in this build */
 		uint64_t save_stride; /* bytes, resumable only; */
 		uint32_t drain;       /* resumable only: weir_persistent.drain */
+		uint32_t parts[WEIR_SM_RESOURCES]; /* of an SM, for a block (weir/protocol.h) */
 	} builds[WEIR_FORM_COUNT][BUILDS_MAX];
 	uint32_t kind;                     /* a number for kernel and geometry */
 	const struct rewritten *rewritten; /* the code; opaque here */
@@ -79,6 +81,7 @@ struct launch_config {
 	/* Persistent and resumable: what all launches have in common. */
 	struct weir_persistent hidden;
 	uint32_t workers;
+	uint32_t parts[WEIR_SM_RESOURCES]; /* of an SM, for a worker */
 	enum weir_ticket_order order;
 	bool refines; /* takes its tickets from the best of its form that was tried before */
 	bool spatial; /* launches can leave a part of the SMs in time */

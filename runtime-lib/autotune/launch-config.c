@@ -3,6 +3,7 @@
 #include "weir/base.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *form_name(enum weir_form form)
 {
@@ -34,6 +35,7 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .hidden.drain = of->drain,
 					 .hidden.kind = facts->kind,
 					 .workers = of->resident};
+	memcpy(config->parts, of->parts, sizeof(config->parts));
 	if (form == WEIR_RESUMABLE)
 		config->workers = smaller(config->workers, WORKERS_MAX);
 	return config->workers != 0;

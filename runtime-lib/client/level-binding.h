@@ -60,6 +60,12 @@ static inline bool binding_flag(const struct level_binding *binding, enum weir_c
 	return load_relaxed(&control_page(binding)->flags) & flag;
 }
 
+/* 0: not bounded. */
+static inline uint32_t binding_workers(const struct level_binding *binding)
+{
+	return load_relaxed(&control_page(binding)->workers);
+}
+
 static inline bool binding_has_slo(const struct level_binding *binding)
 {
 	return load_relaxed(&control_page(binding)->latency_slo) != 0;

@@ -8,6 +8,7 @@
 #include "gates/start.h"
 #include "launch/learn.h"
 #include "launch/preempt-slot.h"
+#include "launch/workers.h"
 #include "preempt/tuning.h"
 
 /* Outstanding work is finished but for gates behind it, and they are closed, or soon may be. */
@@ -79,6 +80,7 @@ void status_work(struct client *client, struct tick *tick)
 	atomic_store(&status->partial_leaves, preempting->partial_leaves);
 	atomic_store(&status->gpu_sms, sms_of(client)->of_gpu);
 	atomic_store(&status->comparing, tuning_count(client));
+	workers_tell(client, status);
 	/* A shared bit is set by it, so what holds for bits of one's own (gates/demand.c) does
 	 * here. */
 	unsigned level = tick->binding->level;

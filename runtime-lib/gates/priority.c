@@ -88,15 +88,18 @@ static unsigned by_length(uint64_t predicted)
 }
 
 int priority_under_mps(const struct stream *stream, const struct level_binding *binding,
-		       uint64_t predicted)
+		       uint64_t predicted, bool formed)
 {
 	const struct weir_control_page *control = control_page(binding);
 	const struct client *client = stream->client;
 	unsigned n = load_relaxed(&launch_order_of(client)->priorities), step;
-	bool ahead = stream->priority < 0;
+	bool ahead = stream->priority < 0, bounded = formed && binding_workers(binding);
 
 	if (has_other_levels(control))
-		step = by_level(binding->level, n, ahead || goes_first(client, control, predicted));
+		step = by_level(binding->level, n,
+				ahead || bounded || goes_first(client, control, predicted));
+	else if (!ahead && bounded)
+		step = smaller(n, 1);
 	else if (!ahead && goes_by_length(client, control))
 		step = by_length(predicted);
 	else

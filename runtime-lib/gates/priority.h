@@ -6,6 +6,8 @@
  *   had work first is a step ahead of those that come while it is at work.
  * - Clients of one level: a priority by the predicted length, short launches first (FLEP's shortest
  *   remaining time first, by whole launches).
+ * - Launches with a bounded number of workers are a step ahead. Else a native kernel's waiting
+ * blocks would take the SMs between two of them, and bounded kernels would wait for the native one.
  *
  * The driver's priorities belong to streams, and most programs use a default stream, which has
  * none. So each launch is given its own, as an attribute. */
@@ -46,14 +48,16 @@ static inline void priority_note_unordered(const struct stream *stream, bool ord
 
 #define PRIORITY_OWN 1 /* not a priority: the launch's stream has the right one */
 
-/* Of a launch that is predicted to take @predicted ns; 0: not known. */
+/* Of a launch that is predicted to take @predicted ns; 0: not known. @formed: in a form whose
+ * workers can be bounded. */
 int priority_under_mps(const struct stream *stream, const struct level_binding *binding,
-		       uint64_t predicted);
+		       uint64_t predicted, bool formed);
 static inline int priority_of_launch(const struct stream *stream,
-				     const struct level_binding *binding, uint64_t predicted)
+				     const struct level_binding *binding, uint64_t predicted,
+				     bool formed)
 {
 	return load_relaxed(&launch_order_of(stream->client)->priorities)
-		       ? priority_under_mps(stream, binding, predicted)
+		       ? priority_under_mps(stream, binding, predicted, formed)
 		       : PRIORITY_OWN;
 }
 

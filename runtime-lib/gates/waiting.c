@@ -13,11 +13,13 @@ void waiting_look(struct client *client, struct tick *tick)
 }
 
 /* The maximal blocking time is the higher-level clients'. Same-level clients that must not wait for
- * kernels can wait for none. */
+ * kernels can wait for none. Where workers are bounded launches must be in a form, too: a native
+ * one takes all SMs. */
 void waiting_work(struct client *client, struct tick *tick)
 {
 	struct waiters *state = waiters_of(client);
-	bool urgent = binding_flag(tick->binding, WEIR_CONTROL_URGENT);
+	bool urgent =
+		binding_flag(tick->binding, WEIR_CONTROL_URGENT) || binding_workers(tick->binding);
 	uint64_t until = tick->now + WAITED_FOR;
 
 	if (urgent || binding_demanded(tick->binding))

@@ -204,7 +204,9 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	launch->predicted = predicted;
 	launch->sample = NULL;
 	launch->ordered = false;
-	launch->decision.priority = priority_of_launch(stream, binding, predicted);
+	launch->decision.priority = priority_of_launch(
+		stream, binding, predicted,
+		launch->decision.config && launch->decision.config->form != WEIR_SLICED);
 	if (launch->decision.forms && !launch->slot)
 		preempt_want(stream);
 	if (samples)

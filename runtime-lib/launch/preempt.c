@@ -2,6 +2,7 @@
 
 #include "gates/gate.h"
 #include "gates/priority.h"
+#include "launch/workers.h"
 #include "preempt/launch-queue.h"
 
 #include "weir/log.h"
@@ -198,11 +199,11 @@ static void begin_continuations(struct weir_persistent *hidden)
 }
 
 /* Nothing asks the last one to leave. */
-static void begin_last(struct weir_persistent *hidden, const struct launch_config *config)
+static void begin_last(struct weir_persistent *hidden, uint32_t workers)
 {
 	hidden->demand = hidden->hold = hidden->room = 0;
 	hidden->quota = 0;
-	hidden->dealt = config->hidden.dealt;
+	hidden->dealt = workers;
 }
 
 /* How many continuations another launch in the slot can have. More than CHAIN_MAX are wanted for
@@ -242,7 +243,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	fill_hidden(hidden, slot, config, &words, serial);
 	fill_symbols(packed, decision, sizeof(*hidden));
 
-	const unsigned grid[3] = {config->workers, 1, 1};
+	const unsigned grid[3] = {workers_of(binding, stream->client, config, hidden), 1, 1};
 	begin_fresh(hidden, binding);
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
@@ -259,7 +260,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 		gate_put(stream, binding, gate);
 		mark(first ? first->back : NULL, stream);
 		if (!left)
-			begin_last(hidden, config);
+			begin_last(hidden, grid[0]);
 		*result = start(call, decision, grid, stream, packed);
 		mark(first ? first->done : NULL, stream);
 	}
@@ -281,6 +282,14 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	return true;
 }
 
+static void note_latest(struct preempting *preempting, const struct launch_decision *decision)
+{
+	if (load_relaxed(&preempting->latest) == decision->config)
+		return;
+	store_relaxed(&preempting->latest_tuned, decision->tuned);
+	store_relaxed(&preempting->latest, decision->config);
+}
+
 bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 		    const struct level_binding *binding, const struct kernel_call *call,
 		    const struct launch_decision *decision, struct sample *sample, CUresult *result)
@@ -293,6 +302,8 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 			sample->sliced = launched;
 	} else {
 		launched = launch_chain(stream, slot, binding, call, decision, sample, result);
+		if (launched)
+			note_latest(preempting_of(stream->client), decision);
 	}
 	if (launched)
 		add_relaxed(&preempting_of(stream->client)->launches[decision->config->form], 1);

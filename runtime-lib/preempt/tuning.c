@@ -4,6 +4,7 @@
 #include "gates/gate.h"
 #include "gates/waiting.h"
 #include "preempt/launch-queue.h"
+#include "preempt/sm-parts.h"
 
 #include "weir/drain.h"
 #include "weir/log.h"
@@ -342,6 +343,9 @@ static struct build_facts build_of(const struct geometry *geometry, enum weir_fo
 		.resident = variant->function ? resident(geometry, variant->function, sms) : 0,
 		.save_stride = saves ? (save + 255) / 256 * 256 : 0,
 	};
+	if (facts.resident)
+		sm_parts(device, variant->function, geometry, facts.resident / (uint32_t)sms,
+			 facts.parts);
 	if (saves)
 		facts.drain = drain_cycles(device, facts.save_stride * facts.resident);
 	return facts;

@@ -2,10 +2,10 @@
  * them, and the memory of each process. It is a file in $WEIR_SIM_DIR (default /dev/shm/weir-sim)
  * that every process maps. Containers that mount the same folder share the machine.
  *
- * Each GPU has `sms` slots; a running block occupies one. Each GPU has one queue of kernels in the
- * order in which they became ready. Blocks of the oldest kernel start first; a later kernel's
- * blocks start only when no older kernel has unstarted blocks. The hardware's block scheduler does
- * the same at equal priority.
+ * Each GPU has `sms * sm_blocks` slots; a running block occupies one. Each GPU has one queue of
+ * kernels in the order in which they became ready. Blocks of the oldest kernel start first; a later
+ * kernel's blocks start only when no older kernel has unstarted blocks. The hardware's block
+ * scheduler does the same at equal priority.
  *
  * A process owns an entry of the process table while it holds a file lock, which the Linux kernel
  * drops when the process dies. A waiting process checks at least every 20 ms whether the others are
@@ -33,13 +33,25 @@
 
 struct machine_config {
 	uint32_t gpus;
-	uint32_t sms;       /* slots of a GPU */
+	uint32_t sms;       /* of a GPU */
+	uint32_t sm_blocks; /* slots of an SM: blocks that it runs at a time */
 	uint32_t block_us;  /* a block occupies its slot at least this long */
 	uint64_t memory;    /* bytes of a GPU */
 	uint32_t slices;    /* 1: one channel group runs at a time */
 	uint32_t switch_us; /* nobody runs for this long when another group becomes resident */
 	uint32_t numa; /* NUMA nodes, the first ones have the first GPUs; 0: NVML reports none */
 };
+
+static inline uint32_t machine_slots(const struct machine_config *config)
+{
+	return config->sms * config->sm_blocks;
+}
+
+/* Slots are given out from the first, so blocks spread over the SMs. */
+static inline uint32_t machine_sm_of(const struct machine_config *config, uint32_t slot)
+{
+	return slot % config->sms;
+}
 
 enum machine_role {
 	MACHINE_COMPUTE = 1,  /* a process with CUDA */

@@ -56,6 +56,8 @@ static void set_config(struct machine_config *c, const char *key, const char *va
 		set_number(&c->gpus, value, 1, MACHINE_GPUS);
 	else if (!strcmp(key, "sms"))
 		set_number(&c->sms, value, 1, MACHINE_SMS);
+	else if (!strcmp(key, "sm_blocks"))
+		set_number(&c->sm_blocks, value, 1, MACHINE_SMS);
 	else if (!strcmp(key, "numa"))
 		set_number(&c->numa, value, 0, MACHINE_GPUS);
 	else if (!strcmp(key, "slices"))
@@ -77,14 +79,15 @@ static void fclosep(FILE **file)
 static void read_config(struct machine_config *c, const char *folder)
 {
 	static const char *const names[][2] = {
-		{"WEIR_SIM_GPUS", "gpus"},          {"WEIR_SIM_SMS", "sms"},
-		{"WEIR_SIM_NUMA", "numa"},          {"WEIR_SIM_MEMORY", "memory"},
-		{"WEIR_SIM_BLOCK_US", "block_us"},  {"WEIR_SIM_SLICES", "slices"},
-		{"WEIR_SIM_SWITCH_US", "switch_us"}};
+		{"WEIR_SIM_GPUS", "gpus"},           {"WEIR_SIM_SMS", "sms"},
+		{"WEIR_SIM_NUMA", "numa"},           {"WEIR_SIM_MEMORY", "memory"},
+		{"WEIR_SIM_BLOCK_US", "block_us"},   {"WEIR_SIM_SLICES", "slices"},
+		{"WEIR_SIM_SWITCH_US", "switch_us"}, {"WEIR_SIM_SM_BLOCKS", "sm_blocks"}};
 	char path[300], line[128], key[32], value[64];
 	cleanup(fclosep) FILE *file = NULL;
 
-	*c = (struct machine_config){.gpus = 1, .sms = 2, .memory = 1ull << 30, .switch_us = 200};
+	*c = (struct machine_config){
+		.gpus = 1, .sms = 2, .sm_blocks = 1, .memory = 1ull << 30, .switch_us = 200};
 	snprintf(path, sizeof(path), "%s/config", folder);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
@@ -96,6 +99,8 @@ static void read_config(struct machine_config *c, const char *folder)
 		if (wanted)
 			set_config(c, names[i][1], wanted);
 	}
+	if (machine_slots(c) > MACHINE_SMS)
+		c->sm_blocks = MACHINE_SMS / c->sms;
 }
 
 /* A file gets its name only when everybody may open it, whatever the creator's umask is. */

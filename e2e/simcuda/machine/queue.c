@@ -229,10 +229,10 @@ static bool find_slot(const struct machine *m, struct machine_place *place, uint
 		place->slot = home;
 		return true;
 	}
-	while (i < m->config.sms && (g->slots[i] || g->wanted[i]))
+	while (i < machine_slots(&m->config) && (g->slots[i] || g->wanted[i]))
 		i++;
 	place->slot = i;
-	return i < m->config.sms;
+	return i < machine_slots(&m->config);
 }
 
 int machine_start(struct machine *m, uint32_t gpu, struct machine_place *place, uint32_t *sequence)

@@ -460,10 +460,16 @@ struct weir_control_page {
 	/* ns that running kernels of lower-level clients are expected to take until they have left.
 	 * 0: not known. */
 	_Atomic uint32_t leave_time;
-	uint8_t reserved[WEIR_PAGE_SIZE - 144];
+	/* Same-level clients run at the same time (MPS), and this one's launches have at most so
+	 * many blocks on an SM, at least 1: in the forms persistent and resumable, where the grid
+	 * has more blocks than that. From the next launch on. 0: as many as fit. */
+	_Atomic uint32_t workers;
+	uint8_t reserved[WEIR_PAGE_SIZE - 148];
 };
 
 #define WEIR_STATUS_FORMS 8u /* at most */
+#define WEIR_SM_RESOURCES 4u
+#define WEIR_SM_PARTS     65536u
 
 enum weir_status_flags {
 	/* The client's kernels run at the same time as those of others with this flag (MPS):
@@ -538,7 +544,13 @@ struct weir_status_page {
 	/* ns that a running kernel is expected to take until it has left. 0: not known, or an older
 	 * library. */
 	_Atomic uint64_t leave_time;
-	uint8_t reserved[WEIR_PAGE_SIZE - 400];
+	/* The kernel that was launched last in a form that `workers` of the control page bounds: a
+	 * number for kernel and geometry that is the same in all processes, 0: not known; and what
+	 * of an SM one block takes, in 1/WEIR_SM_PARTS: threads, registers, shared memory, places
+	 * for blocks. All 0: none was launched. */
+	_Atomic uint64_t worker_kernel;
+	_Atomic uint32_t worker_parts[WEIR_SM_RESOURCES];
+	uint8_t reserved[WEIR_PAGE_SIZE - 424];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -581,6 +593,7 @@ static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of i
 static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page layout");
 static_assert(offsetof(struct weir_control_page, yield) == 136, "page layout");
 static_assert(offsetof(struct weir_control_page, leave_time) == 140, "page layout");
+static_assert(offsetof(struct weir_control_page, workers) == 144, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");
@@ -598,6 +611,8 @@ static_assert(offsetof(struct weir_status_page, busy_period) == 344, "page layou
 static_assert(offsetof(struct weir_status_page, demand_sms) == 376, "page layout");
 static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page layout");
 static_assert(offsetof(struct weir_status_page, leave_time) == 392, "page layout");
+static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");
+static_assert(offsetof(struct weir_status_page, worker_parts) == 408, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

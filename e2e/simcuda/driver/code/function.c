@@ -188,14 +188,14 @@ CUresult cuFuncLoad(CUfunction handle)
 	return get(&f, handle);
 }
 
-/* An SM runs one block at a time, if that block fits at all. */
+/* An SM runs so many blocks at a time, if a block fits at all. */
 static int blocks_per_sm(const struct function *f, int threads, size_t dynamic)
 {
 	if (threads <= 0 || threads > max_threads(f->kernel))
 		return 0;
 	if (f->max_dynamic_shared < 0 || dynamic > (size_t)f->max_dynamic_shared)
 		return 0;
-	return 1;
+	return (int)sim.machine.config.sm_blocks;
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, CUfunction handle,
@@ -236,7 +236,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunc
 	while (best > 32 && !blocks_per_sm(f, best, dynamic_of ? dynamic_of(best) : dynamic))
 		best -= 32;
 	*block = best;
-	*grid = (int)sim.machine.config.sms;
+	*grid = (int)machine_slots(&sim.machine.config);
 	return CUDA_SUCCESS;
 }
 

@@ -188,8 +188,9 @@ static int run_block(struct running *running, uint64_t block, struct machine_pla
 	launch.dependence = &dependence;
 	launch.heap = &heap;
 	launch.workspace = op->work.kernel.cooperative ? op->kernel.workspace : NULL;
-	r = ptx_run_block(op->work.kernel.function->kernel, &launch, block, place->slot, &ctx->stop,
-			  &error, &wrote);
+	r = ptx_run_block(op->work.kernel.function->kernel, &launch, block,
+			  machine_sm_of(&sim.machine.config, place->slot), &ctx->stop, &error,
+			  &wrote);
 	if (r && r != -EINTR)
 		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
 			error.line, error.message);
@@ -277,7 +278,7 @@ static void have_threads(struct device *d, uint64_t blocks)
 {
 	struct block_queue *q = &d->blocks;
 
-	while (q->threads < sim.machine.config.sms && q->idle < blocks &&
+	while (q->threads < machine_slots(&sim.machine.config) && q->idle < blocks &&
 	       thread_start(block_thread, d)) {
 		q->threads++;
 		blocks--; /* that thread runs it or becomes idle */

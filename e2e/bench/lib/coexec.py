@@ -1,0 +1,149 @@
+"""Kernels that run at the same time, each with a bounded number of blocks on an SM (FlexSched)."""
+
+import dataclasses
+import json
+import time
+
+from workers import Job, pool_of, progress
+
+# FlexSched, table 2: our workload and its kernel. Memory-bound ones, then compute-bound ones, there on a Titan X.
+MEMORY = {
+    "HST": ("histogram", "histogram_256"), "BS": ("black-scholes", "black_scholes"), "VA": ("vector-add", "vector_add"),
+    "SPMV": ("sparse-multiply", "sparse_multiply"), "RED": ("reduction", "reduction"),
+    "CCONV": ("convolution", "convolve_columns"), "RCONV": ("convolution", "convolve_rows"),
+}  # fmt: skip
+COMPUTE = {
+    "GCEDD": ("canny", "canny_gauss"), "SCEDD": ("canny", "canny_sobel"), "NCEDD": ("canny", "canny_thin"),
+    "HCEDD": ("canny", "canny_follow"), "PF": ("path-find", "path_find"), "MM": ("matrix-multiply", "matrix_multiply"),
+}  # fmt: skip
+KERNELS = {**MEMORY, **COMPUTE}
+US = 2000  # of a launch
+UNBOUNDED = 32  # workers on an SM: more than fit, so launches are in a form, but not bounded
+SKIPPED, SECONDS = 0.06, 0.12  # of a co-run: until launches with the former bound are done; that count
+FORMED = 1.5  # seconds alone in which a kernel gets its form
+FORMED_TIMES = 4  # at most
+
+
+def job_of(name, form="", copy=0):
+    workload, kernel = KERNELS[name]
+    return Job(workload, kernel=kernel, us=US, form=form, copy=copy)
+
+
+def numbers(pool, jobs):
+    """The agent's numbers of the jobs' clients."""
+    return {job: client["client"] for job, client in zip(jobs, pool.clients(jobs))}
+
+
+def bound(pool, clients, bounds):
+    """@clients: as numbers() returns it. @bounds: job to workers on an SM; 0: as many as fit."""
+    for job, workers in bounds.items():
+        pool.node.weirctl("bound", str(clients[job]), "--workers", str(workers))
+
+
+def form(pool, clients, job):
+    """Alone, in a form whose workers can be bounded. Returns its parts of an SM for each block; None: it has none."""
+    bound(pool, clients, {job: UNBOUNDED})
+    for _ in range(FORMED_TIMES):
+        pool.round_us("Weir", job, FORMED)
+        if not pool.tuning([job]):
+            break
+    (client,) = pool.clients([job])
+    bound(pool, clients, {job: 0})
+    return client.get("workerParts")
+
+
+def fits(parts, workers):
+    """@parts, @workers: of each kernel."""
+    return all(sum(p[i] * n for p, n in zip(parts, workers)) <= 1 + 1e-9 for i in range(4))
+
+
+def room(parts, workers, i):
+    """The most workers of kernel @i beside those of the others."""
+    n = 0
+    while fits(parts, [n + 1 if k == i else w for k, w in enumerate(workers)]):
+        n += 1
+    return n
+
+
+def configurations(parts):
+    """Of a pair: (workers of the first, of the second), as many as fit (FlexSched, equation 1)."""
+    found, a = [], 1
+    while (b := room(parts, [a, 0], 1)) > 0:
+        if room(parts, [0, b], 0) == a:  # else one more of the first fits
+            found.append((a, b))
+        a += 1
+    return found
+
+
+def speed_up(pool, mode, jobs, alone, seconds=SECONDS, skipped=SKIPPED):
+    """Time that the work of a co-run takes in sequence, without Weir, over that of the co-run; and each job's rate, relative to
+    alone."""
+    if pool.node.simulated:
+        seconds, skipped = 0.1, 0.05
+    ends = pool.endless(mode, jobs, seconds + skipped)
+    end, begin = (seconds + skipped) * 1e9, skipped * 1e9
+    rates = [(progress(e, end) - progress(e, begin)) * alone[job] / 1e6 / seconds for job, e in zip(jobs, ends)]
+    return sum(rates), rates
+
+
+@dataclasses.dataclass
+class Pair:
+    """@by: configuration to (speed-up, rates)."""
+
+    names: tuple
+    by: dict
+    mps: float = 0
+    slices: float = 0
+
+    @property
+    def best(self):
+        return max(self.by, key=lambda c: self.by[c][0])
+
+    @property
+    def highest(self):
+        return self.by[self.best][0]
+
+    def __str__(self):
+        curve = ", ".join(f"{a}+{b} {s:.2f} ({r[0]:.2f} {r[1]:.2f})" for (a, b), (s, r) in self.by.items())
+        return f"{'_'.join(self.names)}: MPS {self.mps:.2f}, slices {self.slices:.2f}; {curve}"
+
+
+class Kernels:
+    """Workers of all kernels @names, in each way of sharing, with their forms found. @alone: us of a round without Weir."""
+
+    def __init__(self, bench, names, slices=True):
+        self.pool, self.names = pool_of(bench), list(names)
+        if bench.node.simulated:
+            bench.node.simulate("sm_blocks = 4\n")
+        self.plain = {name: job_of(name) for name in self.names}
+        self.sliced = {name: job_of(name, form="sliced") for name in self.names} if slices else {}
+        self.pool.ensure("MPS", self.plain.values())
+        self.pool.ensure("Weir", [*self.plain.values(), *self.sliced.values()])
+        self.pool.wait_known()
+        self.pool.node.weirctl("policy", "levels")
+        self.clients = numbers(self.pool, list(self.plain.values()))
+        self.alone = {}
+        for name in self.names:
+            us = self.pool.alone["MPS", self.plain[name]]
+            self.alone[self.plain[name]] = us
+            if slices:
+                self.alone[self.sliced[name]] = us
+        self.parts = {name: form(self.pool, self.clients, job) for name, job in self.plain.items()}
+        for name, parts in self.parts.items():
+            print(f"    {name}: {self.alone[self.plain[name]]:.0f} us, parts of an SM {json.dumps(parts)}", flush=True)
+
+    def pair(self, a, b, configurations_of=configurations):
+        """By hand, each configuration."""
+        jobs = [self.plain[a], self.plain[b]]
+        pair = Pair((a, b), {})
+        pair.mps, _ = speed_up(self.pool, "MPS", jobs, self.alone)
+        if self.sliced:
+            pair.slices, _ = speed_up(self.pool, "Weir", [self.sliced[a], self.sliced[b]], self.alone)
+        for chosen in configurations_of([self.parts[a], self.parts[b]]):
+            bound(self.pool, self.clients, dict(zip(jobs, chosen)))
+            if self.pool.node.simulated:
+                time.sleep(0.05)
+            pair.by[chosen] = speed_up(self.pool, "Weir", jobs, self.alone)
+        bound(self.pool, self.clients, dict.fromkeys(jobs, 0))
+        print(f"    {pair}", flush=True)
+        return pair

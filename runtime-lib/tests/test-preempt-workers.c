@@ -1,0 +1,133 @@
+/* Launches with a bounded number of workers, as the driver sees them. On the null driver. */
+#include "formed.h"
+
+#include "weir/tickets.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct rewritten rewritten;
+static unsigned n;
+
+/* Nobody waits, so the kernel would run natively. */
+static CUfunction settled(unsigned forms, unsigned blocks)
+{
+	n = welcomed(1);
+	rewritten = in_forms(forms);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+	assert_true(settles(n, kernel, blocks));
+	return kernel;
+}
+
+static void bound(CUfunction kernel, unsigned blocks, uint32_t workers)
+{
+	agent.control->workers = workers;
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_URGENT));
+	ops_of(n, kernel, blocks); /* may begin with a gate */
+	ops_of(n, kernel, blocks);
+}
+
+/* All launches of a chain have so many workers, which draw all tickets of the grid. */
+static void has_workers(uint32_t workers)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < driver->n_ops && i < NULL_OPS; i++) {
+		if (!is_form(&driver->ops[i]))
+			continue;
+		const struct weir_persistent *hidden = hidden_of(&driver->ops[i]);
+		struct weir_persistent cut = *hidden;
+		assert_int_equal(driver->ops[i].grid[0], workers);
+		assert_int_equal(hidden->dealt, workers);
+		assert_true(hidden->across <= workers);
+		weir_cut(&cut, hidden->chunk, workers, !hidden->ahead, WEIR_TICKETS_IN_ROW);
+		assert_int_equal(cut.tickets, hidden->tickets);
+		found++;
+	}
+	assert_true(found >= 2);
+}
+
+static void bounds_workers(void **state)
+{
+	static const unsigned forms[] = {WEIR_PERSISTENT, WEIR_RESUMABLE};
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++) {
+		CUfunction kernel = settled(1u << forms[k], BLOCKS);
+		bound(kernel, BLOCKS, 1);
+		has_workers(NULL_SMS);
+		bound(kernel, BLOCKS, NULL_OCCUPANCY);
+		has_workers(AT_ONCE);
+		bound(kernel, BLOCKS, UINT32_MAX);
+		has_workers(AT_ONCE);
+		bound(kernel, BLOCKS, 1);
+		agent.control->workers = 0;
+		ops_of(n, kernel, BLOCKS);
+		has_workers(AT_ONCE); /* still in the form, for a while */
+		gone(n);
+	}
+}
+
+/* Its blocks may wait for each other. */
+static void bounds_no_grid_that_fits(void **state)
+{
+	CUfunction kernel = settled(1u << WEIR_RESUMABLE, AT_ONCE);
+
+	(void)state;
+	bound(kernel, AT_ONCE, 1);
+	has_workers(AT_ONCE);
+	gone(n);
+}
+
+/* Bounded launches are a step ahead of others, whose waiting blocks would take all SMs. */
+static void goes_ahead(void **state)
+{
+	driver->mps = 1;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+
+	(void)state;
+	agent.control->above = 0;
+	bound(kernel, BLOCKS, 1);
+	for (size_t i = 0; i < driver->n_ops; i++)
+		if (is_form(&driver->ops[i]))
+			assert_int_equal(driver->ops[i].priority, -1);
+	agent.control->workers = 0;
+	ops_of(n, kernel, BLOCKS);
+	for (size_t i = 0; i < driver->n_ops; i++)
+		if (is_form(&driver->ops[i]))
+			assert_int_equal(driver->ops[i].priority, 1);
+	gone(n);
+	driver->mps = 0;
+}
+
+/* The agent finds with it what fits beside the kernel. */
+static void tells_what_a_worker_takes(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	bound(kernel, BLOCKS, 1);
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		assert_true(eventually(agent.status->worker_parts[i] > 0));
+	uint32_t most = 0;
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		most = agent.status->worker_parts[i] > most ? agent.status->worker_parts[i] : most;
+	assert_int_equal(WEIR_SM_PARTS / most, NULL_OCCUPANCY);
+	gone(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds_workers),
+		cmocka_unit_test(bounds_no_grid_that_fits),
+		cmocka_unit_test(goes_ahead),
+		cmocka_unit_test(tells_what_a_worker_takes),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
