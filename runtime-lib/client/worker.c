@@ -27,6 +27,7 @@ static struct {
 	_Atomic uint32_t alarms; /* futex, else */
 	_Atomic int asleep;
 	_Atomic pid_t thread;
+	_Atomic(struct client *) at; /* the worker looks after it; NULL: none */
 	struct {
 		uint64_t last_tick, last_drive; /* ns */
 	} clients[CLIENTS_MAX];
@@ -77,11 +78,16 @@ bool worker_left(uint32_t visit)
 	return !(visit & 1) || atomic_load(&worker.epoch) != visit;
 }
 
+static bool is_worker(void)
+{
+	return atomic_load(&worker.thread) == gettid();
+}
+
 void worker_grace(void)
 {
 	uint32_t visit = worker_visit();
 
-	if (worker_left(visit) || atomic_load(&worker.thread) == gettid())
+	if (worker_left(visit) || is_worker())
 		return;
 	while (!worker_left(visit))
 		sched_yield();
@@ -89,8 +95,10 @@ void worker_grace(void)
 
 void worker_forget(struct client *client)
 {
-	(void)client;
-	worker_grace();
+	if (atomic_load(&worker.at) != client || is_worker())
+		return;
+	while (atomic_load(&worker.at) == client)
+		sched_yield();
 }
 
 void worker_pause(void)
@@ -112,6 +120,7 @@ bool worker_stopped(void)
 void worker_fork(void)
 {
 	worker.started = false;
+	atomic_store(&worker.at, NULL);
 	atomic_store(&worker.epoch, 0);
 	atomic_store(&worker.paused, 0);
 }
@@ -191,6 +200,19 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	return tick.alarm ? smaller(tick.alarm, next_look(&tick)) : next_look(&tick);
 }
 
+/* Either we see here that the client ends, or worker_forget() waits for us. So no other client
+ * takes the slot meanwhile. */
+static uint64_t look_at(struct client *client, uint64_t now)
+{
+	uint64_t next = TICK_IDLE;
+
+	atomic_store(&worker.at, client);
+	if (atomic_load(&client->state) == CLIENT_LIVE)
+		next = look_after(client, now);
+	atomic_store(&worker.at, NULL);
+	return next;
+}
+
 /* Counts of before the looks, so that nothing since then is lost. */
 struct called {
 	uint32_t wakes, alarms;
@@ -228,11 +250,8 @@ static void *run(void *unused)
 	while (!atomic_load(&worker.stopping)) {
 		struct called before = {atomic_load(&worker.wakes), atomic_load(&worker.alarms)};
 		uint64_t now = client_now(), next = TICK_IDLE;
-		client_for_each (client) {
-			if (atomic_load(&client->state) != CLIENT_LIVE)
-				continue;
-			next = smaller(next, look_after(client, now));
-		}
+		client_for_each (client)
+			next = smaller(next, look_at(client, now));
 		each_subsystem(round, now);
 		if (next < TICK_IDLE)
 			active = now;

@@ -27,7 +27,8 @@ uint64_t worker_await(const _Atomic uint64_t *planned, struct tick *tick);
  * published what the worker must not use from now on: a stream gone, a capture begun, a context
  * that ends. */
 void worker_grace(void);
-/* The same when a client ends. */
+/* A client ends (CLIENT_ENDING): returns when the worker does not look at it any more, with or
+ * without the driver. */
 void worker_forget(struct client *client);
 
 /* The same without waiting: a number for what the worker does now, and whether it has finished

@@ -4,6 +4,8 @@
 
 #include "client/worker.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -322,6 +324,65 @@ static void the_launch_and_the_worker_meet(void **state)
 	gone(n);
 }
 
+/* While it is set, the worker yields its processor for good: in the midst of a look, not in the
+ * driver. */
+static _Atomic bool worker_stuck;
+static _Atomic unsigned yields;
+static pthread_t main_thread;
+
+int sched_yield(void)
+{
+	bool waits = atomic_load(&worker_stuck) && !pthread_equal(pthread_self(), main_thread);
+
+	if (waits)
+		atomic_fetch_add(&yields, 1);
+	do
+		usleep(100);
+	while (waits && atomic_load(&worker_stuck));
+	return 0;
+}
+
+static _Atomic bool destroyed;
+
+static void *destroy(void *context)
+{
+	cuCtxDestroy_v2(context);
+	atomic_store(&destroyed, true);
+	return NULL;
+}
+
+/* Else another client could take the slot, and the worker would go on with its state. */
+static void a_context_does_not_end_while_the_worker_looks_at_it(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	use("kernel");
+	unsigned n = context_ready();
+	main_thread = pthread_self();
+	atomic_store(&worker_stuck, true);
+	for (int i = 0; i < 1000 && !atomic_load(&yields); i++) {
+		plan(STREAM(n, 1));
+		expecting->planned = client_now() + 100 * NS_PER_US;
+		worker_alarm();
+		assert_true(eventually(atomic_load(&yields) || !expecting->planned));
+	}
+	assert_int_equal(atomic_load(&yields), 1);
+	assert_int_equal(pthread_create(&thread, NULL, destroy, CONTEXT(n)), 0);
+	assert_true(eventually(atomic_load(&client->state) != CLIENT_LIVE));
+	usleep(50000);
+	assert_int_equal(atomic_load(&client->state), CLIENT_ENDING);
+	assert_non_null(atomic_load(&client->binding)); /* no row has forgotten it yet */
+	assert_false(atomic_load(&destroyed));
+	atomic_store(&worker_stuck, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&client->state), CLIENT_DEAD);
+	assert_int_equal(expect_holding, 0);
+	driver->watched = NULL;
+	agent.control->below = 0;
+	context_gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -338,6 +399,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_plans_nothing),
 		cmocka_unit_test(what_is_let_go_while_it_begins_is_not_put),
 		cmocka_unit_test(the_launch_and_the_worker_meet),
+		cmocka_unit_test(a_context_does_not_end_while_the_worker_looks_at_it),
 	};
 
 	driver_load();
