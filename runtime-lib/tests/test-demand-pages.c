@@ -6,8 +6,10 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -443,6 +445,89 @@ static void sums_follow_the_last_need(void **state)
 	end(n);
 }
 
+/* What another thread does between the pages of two levels. That of level 0 is in a mapping that
+ * cannot be written yet. */
+static struct {
+	const struct level_binding *before;
+	struct level_binding binding, next;
+	struct page page;
+	void (*meanwhile)(void);
+} caught;
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	mprotect(caught.page.memory, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE);
+	caught.meanwhile();
+	caught.meanwhile = NULL;
+}
+
+/* The client needs 1 SM; returns when all pages say so, and what happens @meanwhile. */
+static void publish_and(void (*meanwhile)(void))
+{
+	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, before;
+
+	caught.before = atomic_load(&client->binding);
+	caught.binding = *caught.before;
+	caught.page = *caught.before->below[0];
+	caught.page.memory =
+		mmap(NULL, WEIR_PAGE_SIZE, PROT_NONE, MAP_SHARED, agent.demand_fds[0], 0);
+	assert_true(caught.page.memory != MAP_FAILED);
+	caught.binding.below[0] = &caught.page;
+	caught.meanwhile = meanwhile;
+	sigaction(SIGSEGV, &action, &before);
+	atomic_store(&client->binding, &caught.binding);
+	sms_raise(client, 1);
+	pages_set(client, &caught.binding);
+	sigaction(SIGSEGV, &before, NULL);
+	assert_null(caught.meanwhile);
+}
+
+static void withdraw(void)
+{
+	pages_clear(&caught.binding, NULL);
+	pages_withdraw(client, atomic_load(&client->binding), 0);
+	atomic_store(&client->binding, caught.before);
+	assert_true(all_clear());
+}
+
+static void need_more(void)
+{
+	sms_raise(client, 3);
+	pages_set(client, &caught.binding);
+}
+
+static void the_need_grows_while_it_is_shown(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	publish_and(need_more);
+	assert_shown(0, 3);
+	withdraw();
+	end(n);
+}
+
+static void go_to_level_1(void)
+{
+	caught.next = caught.binding;
+	caught.next.level = 1;
+	demand_move(client, &caught.next);
+}
+
+static void the_level_falls_while_the_need_is_shown(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	publish_and(go_to_level_1);
+	assert_int_equal(agent.demand[0]->sms, 1);
+	assert_int_equal(agent.demand[1]->sms, 0);
+	assert_int_equal(agent.status->demand_sms, 1);
+	withdraw();
+	end(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -460,6 +545,8 @@ int main(void)
 		cmocka_unit_test(a_context_ends_at_work),
 		cmocka_unit_test(races_leave_nothing),
 		cmocka_unit_test(sums_follow_the_last_need),
+		cmocka_unit_test(the_need_grows_while_it_is_shown),
+		cmocka_unit_test(the_level_falls_while_the_need_is_shown),
 	};
 
 	driver_load();
