@@ -10,7 +10,7 @@ root=build/arm64-root
 here=(gcc-aarch64-linux-gnu qemu-user-static)
 there=(
     libgrpc-dev libprotobuf-c-dev libyaml-dev libcjson-dev libcurl4-openssl-dev libmicrohttpd-dev libcmocka-dev uthash-dev
-    liblz4-dev libzstd-dev libssl-dev
+    liblz4-dev libzstd-dev libssl-dev liburing-dev
     dash coreutils diffutils grep sed e2fsprogs curl
 )
 compiler=nvidia-nvptxcompiler==13.0.88

@@ -10,7 +10,7 @@ packages=(
     build-essential clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev pkg-config
     libgrpc-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler
     libyaml-dev libcjson-dev libcurl4-openssl-dev libmicrohttpd-dev libcmocka-dev uthash-dev
-    liblz4-dev libzstd-dev libssl-dev
+    liblz4-dev libzstd-dev libssl-dev liburing-dev
     cppcheck codespell shellcheck
     python3 python3-pip unzip curl jq bc patchelf xz-utils iproute2 openssl procps e2fsprogs
     runc containerd containernetworking-plugins iptables busybox-static

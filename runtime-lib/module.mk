@@ -64,6 +64,13 @@ weir-selftest_CPPFLAGS := -isystem $(CUDA_HOME)/include
 weir-selftest_LDFLAGS  := -Wl,--export-dynamic-symbol=ioctl
 weir-selftest_LIBS     := -ldl
 
+# The host side of loops on the GPU (weir/loop.h), for programs: C, liburing and libcuda alone.
+LIBRARIES += libweir-loop
+libweir-loop_SRC      := $(wildcard runtime-lib/loop/*.c)
+libweir-loop_CPPFLAGS := -isystem $(CUDA_HOME)/include
+LOOP_LIBS := -luring -ldl
+EXTRA += $(B)/lib/libweir-loop.a
+
 # Tests run on a driver that only counts; programs find libweir by its SONAME, as they would anywhere.
 NULL_DRIVER := $(B)/null/libcuda.so.1
 GUEST       := $(B)/guest/libcuda.so.1

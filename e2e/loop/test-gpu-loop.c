@@ -1,0 +1,134 @@
+/* Loops on the simulated GPU: tasks and files. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BLOCKS 2u /* the simulated GPU's SMs */
+
+static const struct weir_loop_options usual = {.threads = 64};
+
+static void tasks_run_in_every_block(void **state)
+{
+	(void)state;
+	assert_int_equal(fixture_run("tasks", &usual, 100), 0);
+	assert_int_equal(fx.seen[0], 101 * BLOCKS);
+	assert_int_equal(fx.stats.launches, 1);
+	assert_int_equal(fx.code, 0);
+}
+
+static void callbacks_spill_to_device_memory(void **state)
+{
+	(void)state;
+	struct weir_loop_options options = {.threads = 64, .blocks = 1, .callbacks = 6};
+	assert_int_equal(fixture_run("spill", &options, 9), 0);
+	assert_int_equal(fx.seen[0], 6);
+	assert_int_equal(fx.seen[1], 3);
+	/* The slots in order. */
+	assert_int_equal(fx.seen[2], 234561);
+}
+
+static void more_blocks_than_fit_are_refused(void **state)
+{
+	struct weir_loop *loop;
+	CUfunction function;
+
+	(void)state;
+	assert_int_equal(cuModuleGetFunction(&function, fx.module, "tasks"), CUDA_SUCCESS);
+	assert_int_equal(
+		weir_loop_new(&loop, function, &(struct weir_loop_options){.blocks = BLOCKS + 1}),
+		-EINVAL);
+	assert_string_not_equal(weir_loop_error(NULL), "");
+}
+
+static void make_file(const char *path, size_t size)
+{
+	uint8_t *bytes = malloc(size + 1);
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(bytes);
+	assert_non_null(file);
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+	free(bytes);
+}
+
+static void assert_same(const char *a, const char *b)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "cmp %s %s", a, b);
+	assert_int_equal(system(command), 0);
+}
+
+static void copy_files(const struct weir_loop_options *options)
+{
+	static const struct {
+		size_t size, part;
+	} cases[] = {{0, 64},
+		     {1, 64},
+		     {5000, 4096},
+		     {10000, 1000},
+		     {100000, 8192},
+		     {3 << 20, 5 << 20},
+		     {(3 << 20) + 17, 1 << 21}};
+	char to[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(to, sizeof(to), "%s", fixture_path("to"));
+		make_file(fixture_path("from"), cases[i].size);
+		fixture_text(0, fixture_path("from"));
+		fixture_text(256, to);
+		assert_int_equal(fixture_run("copy_file", options, cases[i].part), 0);
+		assert_int_equal(fx.seen[0], cases[i].size);
+		assert_int_equal(fx.seen[1], cases[i].size);
+		assert_int_equal(fx.seen[2], 0);
+		assert_same(fixture_path("from"), to);
+	}
+}
+
+static void files_are_copied(void **state)
+{
+	(void)state;
+	copy_files(&usual);
+	assert_true(fx.stats.uring || getenv("WEIR_LOOP_NO_URING"));
+}
+
+static void files_are_copied_without_uring(void **state)
+{
+	struct weir_loop_options options = {.threads = 64, .no_uring = true};
+
+	(void)state;
+	copy_files(&options);
+	assert_false(fx.stats.uring);
+}
+
+static void errors_are_values(void **state)
+{
+	(void)state;
+	fixture_text(0, fixture_path("missing"));
+	fixture_text(256, fixture_path("to"));
+	assert_int_equal(fixture_run("copy_file", &usual, 64), 0);
+	assert_int_equal((int64_t)fx.seen[0], -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tasks_run_in_every_block),
+		cmocka_unit_test(callbacks_spill_to_device_memory),
+		cmocka_unit_test(more_blocks_than_fit_are_refused),
+		cmocka_unit_test(files_are_copied),
+		cmocka_unit_test(files_are_copied_without_uring),
+		cmocka_unit_test(errors_are_values),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
+}

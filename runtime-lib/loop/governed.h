@@ -1,0 +1,17 @@
+/* What libweir and a loop tell each other. Without libweir in the process all of it does nothing.
+ */
+#pragma once
+
+#include "loop/inside.h"
+
+void governed_begin(struct weir_loop *loop);
+void governed_end(struct weir_loop *loop);
+
+/* Before each launch: a gate in front of it, and the words that the kernel looks at. */
+void governed_launch(struct weir_loop *loop, struct weir_loop_args *args);
+
+/* Behind it. @reason: enum weir_loop_close. */
+void governed_left(struct weir_loop *loop, uint32_t reason);
+
+/* The words are others now: the kernel must come back with these. */
+bool governed_changed(struct weir_loop *loop);

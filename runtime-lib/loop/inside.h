@@ -1,0 +1,129 @@
+/* A loop from the inside: the parts that its thread works with. */
+#pragma once
+
+#include "loop/gpu.h"
+#include "loop/handles.h"
+#include "loop/rings.h"
+
+#include "weir/loop.h"
+
+#define NO_SLOT       UINT32_MAX
+#define STAGING_BYTES (1u << 20)
+
+enum waits { WAITS_FILE, WAITS_NET, WAITS_TIMER, WAITS_CALL, WAITS_KINDS };
+
+/* Of each slot: the request that it has. */
+struct slot {
+	struct weir_loop_request request;
+	struct handle *handle; /* that the request uses; NULL: none */
+	struct io io;
+	enum waits waits;
+	uint32_t next; /* of a list of slots */
+	uint64_t due;  /* of a timer */
+
+	/* Of a transfer through staging buffers: */
+	uint64_t issued, end; /* bytes in pieces; where the transfer ended early */
+	int64_t error;
+	uint32_t pieces; /* in flight */
+	bool listed;     /* in the list of those that want buffers */
+};
+
+enum piece_state { PIECE_IO, PIECE_COPY };
+
+/* A staging buffer, and the part of a transfer that it has. */
+struct piece {
+	struct io io;
+	void *buffer;
+	CUevent event;
+	uint32_t slot;
+	uint64_t offset, size, filled;
+	enum piece_state state;
+	struct piece *next; /* the free list, or the copies in flight */
+};
+
+struct pieces {
+	struct piece *first, **end;
+};
+
+struct slot_list {
+	uint32_t first, last;
+};
+
+struct weir_loop {
+	struct weir_loop_options options;
+	struct gpu gpu;
+	void *shared; /* with the kernel */
+	struct rings rings;
+	struct io_engine *engine;
+	struct handles handles;
+	struct slot *slots;
+
+	void *staging;
+	struct piece *piece;
+	struct piece *idle;       /* pieces without a transfer */
+	struct pieces in, out;    /* copies in flight, in order */
+	struct slot_list wanting; /* transfers that want buffers */
+
+	uint32_t *timers; /* a heap of slots, the next one first */
+	uint32_t n_timers;
+	bool starved;   /* listeners wait for a free handle or descriptor */
+	uint64_t retry; /* when to accept again */
+
+	uint32_t operations; /* of the engine, not reaped */
+	uint32_t serial;     /* of the last launch */
+	bool on_gpu, ran;
+	uint64_t left_at;
+	_Atomic bool stops;
+	struct weir_loop_stats stats;
+	_Atomic uint32_t waiting[WAITS_KINDS];
+	char error[200];
+};
+
+uint64_t loop_now(void); /* CLOCK_MONOTONIC in ns */
+
+/* Hands an operation to the engine; `finish` is called when it has ended. */
+void loop_submit(struct weir_loop *loop, struct io *io);
+static inline struct weir_loop *loop_of(const struct io *io)
+{
+	return io->owner;
+}
+static inline uint32_t slot_number(const struct weir_loop *loop, const struct slot *slot)
+{
+	return (uint32_t)(slot - loop->slots);
+}
+
+/* The request is done: tells the kernel, and lets go of the handle. */
+void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result);
+
+void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot);
+/* NO_SLOT: it is empty. */
+uint32_t slot_list_take(struct weir_loop *loop, struct slot_list *list);
+
+/* requests.c: begins a request that rings_take() gave. */
+void requests_start(void *loop, uint32_t slot, const struct weir_loop_request *request);
+
+/* transfer.c: data of requests. */
+int transfers_init(struct weir_loop *loop, uint32_t buffers);
+void transfers_deinit(struct weir_loop *loop);
+/* Reads, writes, receives or sends what the slot's request says, by its handle. */
+void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags);
+/* Goes on with copies that have ended. True: there were some. */
+bool transfers_look(struct weir_loop *loop);
+bool transfers_copying(const struct weir_loop *loop);
+/* A transfer has ended, with this result. */
+void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t result);
+
+/* network.c */
+void network_ask(struct weir_loop *loop, struct slot *slot);
+void network_again(struct weir_loop *loop, struct handle *connection);
+int64_t network_add(struct weir_loop *loop, int fd, uint32_t listener);
+void network_close(struct weir_loop *loop, struct handle *handle);
+/* Of a slot that asked: true, and it asks again; false: the result is for the kernel. */
+bool network_received(struct weir_loop *loop, struct slot *slot, int64_t result);
+void network_retry(struct weir_loop *loop, uint64_t now);
+
+/* timers.c */
+void timers_add(struct weir_loop *loop, struct slot *slot, uint64_t due);
+bool timers_look(struct weir_loop *loop, uint64_t now);
+/* UINT64_MAX: there is none. */
+uint64_t timers_next(const struct weir_loop *loop);

@@ -1,0 +1,414 @@
+/* The host side of a loop: weir/loop.h has the contract, README.md the model. */
+#include "loop/inside.h"
+
+#include "loop/governed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_US    1000u
+#define NS_PER_S     1000000000u
+#define NAP_FIRST_NS (50u * NS_PER_US) /* between two looks at an idle kernel */
+#define NAP_MOST_NS  (1000u * NS_PER_US)
+#define WORDS_NS     (8u * NS_PER_US) /* between two looks of the GPU at demand and hold */
+#define CHECK_CYCLES 8192u
+#define CHECK_NS     (20u * 1000u * NS_PER_US) /* between two questions whether the kernel failed */
+#define FILES_MAX    1048576u
+#define STAGING_MAX  1024u
+#define BATCHES      64 /* of the kernel at a time */
+
+static _Thread_local char new_error[200];
+
+uint64_t loop_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void loop_submit(struct weir_loop *loop, struct io *io)
+{
+	io->owner = loop;
+	loop->operations++;
+	loop->engine->type->submit(loop->engine, io);
+}
+
+void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot)
+{
+	loop->slots[slot].next = NO_SLOT;
+	if (list->first == NO_SLOT)
+		list->first = slot;
+	else
+		loop->slots[list->last].next = slot;
+	list->last = slot;
+}
+
+uint32_t slot_list_take(struct weir_loop *loop, struct slot_list *list)
+{
+	uint32_t slot = list->first;
+
+	if (slot != NO_SLOT)
+		list->first = loop->slots[slot].next;
+	return slot;
+}
+
+void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result)
+{
+	if (slot->handle)
+		handles_unuse(&loop->handles, slot->handle);
+	slot->handle = NULL;
+	atomic_fetch_sub_explicit(&loop->waiting[slot->waits], 1, memory_order_relaxed);
+	rings_answer(&loop->rings, slot_number(loop, slot), result);
+}
+
+/* Fills in defaults. */
+static int take_options(struct weir_loop *loop, const struct weir_loop_options *given)
+{
+	struct weir_loop_options *options = &loop->options;
+	struct {
+		uint32_t *value, usual, most;
+	} limits[] = {
+		{&options->threads, 128, 1024},
+		{&options->callbacks, 8, WEIR_LOOP_CALLBACKS_MAX},
+		{&options->files, 4096, FILES_MAX},
+		{&options->staging, 16, STAGING_MAX},
+		{&options->linger_us, 100, NS_PER_S / NS_PER_US},
+		{&options->spin_us, 50, NS_PER_S / NS_PER_US},
+		{&options->poll_ns, 1000, NS_PER_S},
+	};
+
+	*options = *given;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (!*limits[i].value)
+			*limits[i].value = limits[i].usual;
+		if (*limits[i].value > limits[i].most)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int start_engine(struct weir_loop *loop)
+{
+	uint32_t most = loop->rings.slots + loop->options.files + loop->options.staging;
+
+	if (!loop->options.no_uring && !getenv("WEIR_LOOP_NO_URING") &&
+	    !io_uring_engine.new(&loop->engine, most))
+		return 0;
+	return io_pool_engine.new(&loop->engine, most);
+}
+
+static int set_up(struct weir_loop *loop, CUfunction kernel)
+{
+	const struct weir_loop_options *options = &loop->options;
+	uint32_t slots;
+	int r = gpu_init(&loop->gpu, kernel, options->blocks, options->threads, options->shared);
+
+	if (r || (r = gpu_make_state(&loop->gpu)))
+		return r;
+	if (loop->gpu.blocks > WEIR_LOOP_SLOTS_MAX / options->callbacks)
+		return -EINVAL;
+	slots = loop->gpu.blocks * options->callbacks;
+	loop->shared = gpu_host_alloc(&loop->gpu, rings_size(slots, rings_places(slots)));
+	if (!loop->shared)
+		return -EIO;
+	loop->slots = calloc(slots, sizeof(loop->slots[0]));
+	loop->timers = calloc(slots, sizeof(loop->timers[0]));
+	if (!loop->slots || !loop->timers)
+		return -ENOMEM;
+	if ((r = rings_init(&loop->rings, loop->shared, loop->gpu.blocks, options->callbacks)) ||
+	    (r = handles_init(&loop->handles, options->files)) ||
+	    (r = transfers_init(loop, options->staging)))
+		return r;
+	return start_engine(loop);
+}
+
+int weir_loop_new(struct weir_loop **out, struct CUfunc_st *kernel,
+		  const struct weir_loop_options *options)
+{
+	struct weir_loop *loop = calloc(1, sizeof(*loop));
+	int r = loop ? take_options(loop, options) : -ENOMEM;
+
+	if (!r)
+		r = set_up(loop, kernel);
+	if (!r) {
+		*out = loop;
+		return 0;
+	}
+	snprintf(new_error, sizeof(new_error), "%s",
+		 loop && loop->gpu.error[0] ? loop->gpu.error : strerror(-r));
+	weir_loop_free(loop);
+	return r;
+}
+
+/* Also says which words the kernel must look at. */
+static int launch(struct weir_loop *loop, void **params)
+{
+	const struct rings *rings = &loop->rings;
+	struct weir_loop_args args = {
+		.device = (void *)(uintptr_t)loop->gpu.device,
+		.blocks = (void *)(uintptr_t)loop->gpu.state,
+		.requests = rings->requests,
+		.doorbells = rings->doorbells,
+		.answers = rings->answers,
+		.values = rings->values,
+		.data = rings->data,
+		.callbacks = rings->callbacks,
+		.ring = rings->ring,
+		.serial = ++loop->serial,
+		.poll_ns = loop->options.poll_ns,
+		.words_ns = WORDS_NS,
+		.linger_ns = loop->options.linger_us * NS_PER_US,
+		.check_cycles = CHECK_CYCLES,
+	};
+
+	args.report = &rings->reports[loop->serial & 1];
+	governed_launch(loop, &args);
+	loop->stats.launches++;
+	loop->on_gpu = true;
+	return gpu_launch(&loop->gpu, &args, params);
+}
+
+static const struct weir_loop_report *report_of(const struct weir_loop *loop)
+{
+	const struct weir_loop_report *report = &loop->rings.reports[loop->serial & 1];
+
+	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
+}
+
+enum next { NEXT_STAY, NEXT_LAUNCH, NEXT_END };
+
+/* The kernel has left. */
+static enum next judge(struct weir_loop *loop, const struct weir_loop_report *report)
+{
+	bool ended = report->ended >= loop->gpu.blocks || (report->reason & WEIR_LOOP_EXITED);
+
+	loop->on_gpu = false;
+	loop->left_at = loop_now();
+	if (report->reason & WEIR_LOOP_EVICTED)
+		loop->stats.evictions++;
+	if (report->reason == WEIR_LOOP_BLOCKED)
+		loop->stats.blocked++;
+	governed_left(loop, report->reason);
+	if (ended || loop->stops)
+		return NEXT_END;
+	return report->reason == WEIR_LOOP_BLOCKED ? NEXT_STAY : NEXT_LAUNCH;
+}
+
+/* Takes what the kernel asks for, and what has ended. True: there was something. */
+static bool look(struct weir_loop *loop, uint64_t now)
+{
+	bool some = false;
+	struct io *io;
+
+	for (int i = 0; i < BATCHES && rings_take(&loop->rings, requests_start, loop); i++)
+		some = true;
+	loop->engine->type->kick(loop->engine);
+	while ((io = loop->engine->type->reap(loop->engine))) {
+		loop->operations--;
+		io->finish(io);
+		some = true;
+	}
+	some |= transfers_look(loop);
+	some |= timers_look(loop, now);
+	network_retry(loop, now);
+	loop->engine->type->kick(loop->engine);
+	return some;
+}
+
+/* How long the thread may sleep. */
+static uint64_t sleep_ns(const struct weir_loop *loop, uint64_t now, uint64_t nap)
+{
+	uint64_t next = timers_next(loop), ns = UINT64_MAX;
+
+	if (loop->on_gpu || transfers_copying(loop))
+		ns = nap;
+	if (loop->retry && next > loop->retry)
+		next = loop->retry;
+	if (next != UINT64_MAX && next - now < ns)
+		ns = next > now ? next - now : 0;
+	return ns;
+}
+
+/* The kernel is away, and answers have come that it has not taken. */
+static bool is_due(const struct weir_loop *loop)
+{
+	return loop->rings.given != loop->rings.reports[loop->serial & 1].answers;
+}
+
+struct cycle {
+	uint64_t busy_at, checked_at; /* when there was something; whether the kernel failed */
+	uint64_t nap;
+	bool asked; /* the kernel to leave */
+};
+
+/* A kernel that fails never says that it has left. */
+static int check_kernel(struct weir_loop *loop, struct cycle *cycle, uint64_t now)
+{
+	if (now - cycle->checked_at < CHECK_NS)
+		return 0;
+	cycle->checked_at = now;
+	int r = gpu_ended(&loop->gpu);
+	if (r == -EAGAIN || (!r && report_of(loop)))
+		return 0;
+	if (!r)
+		snprintf(loop->gpu.error, sizeof(loop->gpu.error),
+			 "the kernel ended without weir::loop::run()");
+	return -EIO;
+}
+
+static void ask_to_leave(struct weir_loop *loop, struct cycle *cycle)
+{
+	bool asks = loop->stops || governed_changed(loop);
+
+	if (asks && !cycle->asked && loop->on_gpu) {
+		rings_close(&loop->rings, WEIR_LOOP_ASKED);
+		cycle->asked = true;
+	}
+}
+
+static void rest(struct weir_loop *loop, struct cycle *cycle, uint64_t now)
+{
+	if (now - cycle->busy_at < loop->options.spin_us * NS_PER_US)
+		return;
+	loop->engine->type->wait(loop->engine, sleep_ns(loop, now, cycle->nap));
+	if (cycle->nap < NAP_MOST_NS)
+		cycle->nap *= 2;
+}
+
+/* One look at everything. NEXT_END, or a negative errno: the loop is over. */
+static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
+{
+	uint64_t now = loop_now();
+	bool some = look(loop, now);
+	const struct weir_loop_report *report = loop->on_gpu ? report_of(loop) : NULL;
+	enum next next = report ? judge(loop, report) : NEXT_STAY;
+
+	if (!loop->on_gpu && next != NEXT_END && loop->stops)
+		next = NEXT_END;
+	if (!loop->on_gpu && next == NEXT_STAY && is_due(loop)) {
+		loop->stats.blocked_ns += now - loop->left_at;
+		next = NEXT_LAUNCH;
+	}
+	if (next == NEXT_LAUNCH) {
+		cycle->asked = false;
+		cycle->checked_at = now;
+		return launch(loop, params);
+	}
+	if (next == NEXT_END)
+		return NEXT_END;
+	ask_to_leave(loop, cycle);
+	if (some || report) {
+		cycle->busy_at = now;
+		cycle->nap = NAP_FIRST_NS;
+		return NEXT_STAY;
+	}
+	rest(loop, cycle, now);
+	return loop->on_gpu ? check_kernel(loop, cycle, now) : NEXT_STAY;
+}
+
+int weir_loop_run(struct weir_loop *loop, void **params, int *code)
+{
+	struct cycle cycle = {.busy_at = loop_now(), .checked_at = loop_now(), .nap = NAP_FIRST_NS};
+	int r;
+
+	if (loop->ran)
+		return -EINVAL;
+	loop->ran = true;
+	governed_begin(loop);
+	r = launch(loop, params);
+	while (!r)
+		r = step(loop, &cycle, params);
+	governed_end(loop);
+	if (r < 0) {
+		snprintf(loop->error, sizeof(loop->error), "%s", loop->gpu.error);
+		return r;
+	}
+	if (code)
+		*code = loop->rings.reports[loop->serial & 1].code;
+	return loop->stops ? -ECANCELED : 0;
+}
+
+void weir_loop_stop(struct weir_loop *loop)
+{
+	atomic_store(&loop->stops, true);
+	loop->engine->type->wake(loop->engine);
+}
+
+/* The engine may still write into memory of ours: it ends all operations first. */
+static void drain(struct weir_loop *loop)
+{
+	struct io *io;
+
+	for (uint32_t i = 0; loop->handles.table && i < loop->handles.size; i++) {
+		struct handle *handle = &loop->handles.table[i];
+		if (handle->kind == HANDLE_LISTENER || handle->kind == HANDLE_CONNECTION) {
+			handle->closing = true;
+			shutdown(handle->fd, SHUT_RDWR);
+		}
+	}
+	for (uint32_t i = 0; i < loop->rings.slots; i++) {
+		if (!loop->rings.busy[i])
+			continue;
+		loop->slots[i].end = 0; /* no more pieces */
+		loop->engine->type->cancel(loop->engine, &loop->slots[i].io);
+	}
+	while (loop->operations) {
+		loop->engine->type->kick(loop->engine);
+		while ((io = loop->engine->type->reap(loop->engine))) {
+			loop->operations--;
+			io->finish(io);
+		}
+		if (loop->operations)
+			loop->engine->type->wait(loop->engine, NAP_MOST_NS);
+	}
+}
+
+void weir_loop_free(struct weir_loop *loop)
+{
+	if (!loop)
+		return;
+	if (loop->engine) {
+		drain(loop);
+		loop->engine->type->free(loop->engine);
+	}
+	/* Waits for copies, too. */
+	gpu_deinit(&loop->gpu);
+	transfers_deinit(loop);
+	handles_deinit(&loop->handles);
+	rings_deinit(&loop->rings);
+	gpu_host_free(loop->shared);
+	free(loop->slots);
+	free(loop->timers);
+	free(loop);
+}
+
+uint16_t weir_loop_port(const struct weir_loop *loop, uint32_t n)
+{
+	for (uint32_t i = 0; i < loop->handles.size; i++) {
+		uint16_t port = loop->handles.table[i].port;
+		if (port && !n--)
+			return port;
+	}
+	return 0;
+}
+
+const char *weir_loop_error(const struct weir_loop *loop)
+{
+	return loop ? loop->error : new_error;
+}
+
+void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
+{
+	*out = loop->stats;
+	out->batches = loop->rings.batches;
+	out->refused = loop->rings.refused;
+	out->blocks = loop->gpu.blocks;
+	out->uring = loop->engine->type == &io_uring_engine;
+	out->on_gpu = loop->on_gpu;
+	for (size_t i = 0; i < WAITS_KINDS; i++)
+		out->waiting[i] = atomic_load_explicit(&loop->waiting[i], memory_order_relaxed);
+}

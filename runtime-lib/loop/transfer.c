@@ -1,0 +1,305 @@
+/* Data of requests. Up to WEIR_LOOP_INLINE bytes lie beside the slot, where the kernel copies them
+ * itself. More goes through pinned staging buffers and a copy engine, piece by piece:
+ *
+ *   read, receive:  file or socket -> buffer -> GPU
+ *   write, send:    GPU -> buffer -> file or socket
+ *
+ * Pieces of files are in flight together. Those of sockets follow each other, since order matters.
+ */
+#include "loop/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define TOGETHER 4u    /* pieces of one transfer in flight */
+#define ALIGNED  4096u /* what O_DIRECT wants */
+
+static bool is_in(const struct slot *slot)
+{
+	return slot->request.op != WEIR_LOOP_WRITE && slot->request.op != WEIR_LOOP_SEND;
+}
+
+static bool is_file(const struct slot *slot)
+{
+	return slot->request.op == WEIR_LOOP_READ || slot->request.op == WEIR_LOOP_WRITE;
+}
+
+static enum io_kind kind_of(const struct slot *slot)
+{
+	if (is_file(slot))
+		return is_in(slot) ? IO_READ : IO_WRITE;
+	return is_in(slot) ? IO_RECEIVE : IO_SEND;
+}
+
+static struct piece *piece_of(struct io *io)
+{
+	return (struct piece *)((char *)io - offsetof(struct piece, io));
+}
+
+static void append(struct pieces *list, struct piece *piece)
+{
+	piece->next = NULL;
+	*list->end = piece;
+	list->end = &piece->next;
+}
+
+static struct piece *take(struct pieces *list)
+{
+	struct piece *piece = list->first;
+
+	if (piece && !(list->first = piece->next))
+		list->end = &list->first;
+	return piece;
+}
+
+int transfers_init(struct weir_loop *loop, uint32_t buffers)
+{
+	loop->in.end = &loop->in.first;
+	loop->out.end = &loop->out.first;
+	loop->wanting = (struct slot_list){NO_SLOT, NO_SLOT};
+	loop->piece = calloc(buffers, sizeof(loop->piece[0]));
+	if (!loop->piece)
+		return -ENOMEM;
+	loop->staging = gpu_host_alloc(&loop->gpu, (size_t)buffers * STAGING_BYTES);
+	if (!loop->staging)
+		return -EIO;
+	for (uint32_t i = 0; i < buffers; i++) {
+		struct piece *piece = &loop->piece[i];
+		if (cuEventCreate(&piece->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+			return -EIO;
+		piece->buffer = (char *)loop->staging + (size_t)i * STAGING_BYTES;
+		piece->next = loop->idle;
+		loop->idle = piece;
+	}
+	return 0;
+}
+
+void transfers_deinit(struct weir_loop *loop)
+{
+	for (uint32_t i = 0; loop->piece && i < loop->options.staging; i++)
+		if (loop->piece[i].event)
+			cuEventDestroy(loop->piece[i].event);
+	free(loop->piece);
+	gpu_host_free(loop->staging);
+}
+
+static void end_early(struct slot *slot, uint64_t at, int64_t error)
+{
+	if (at >= slot->end)
+		return;
+	slot->end = at;
+	slot->error = error;
+}
+
+static bool has_more(const struct slot *slot)
+{
+	return slot->issued < slot->request.size && slot->end == UINT64_MAX &&
+	       slot->pieces < (is_file(slot) ? TOGETHER : 1);
+}
+
+static void want(struct weir_loop *loop, struct slot *slot)
+{
+	if (slot->listed || !has_more(slot))
+		return;
+	slot->listed = true;
+	slot_list_add(loop, &loop->wanting, slot_number(loop, slot));
+}
+
+static void fill_buffers(struct weir_loop *loop);
+
+/* The piece's part of the transfer is over. */
+static void end_piece(struct weir_loop *loop, struct piece *piece)
+{
+	struct slot *slot = &loop->slots[piece->slot];
+
+	piece->next = loop->idle;
+	loop->idle = piece;
+	slot->pieces--;
+	/* A receive says what has come. */
+	bool once =
+		slot->request.op == WEIR_LOOP_RECEIVE || slot->request.op == WEIR_LOOP_RECEIVE_ANY;
+	if (once)
+		end_early(slot, piece->offset + piece->filled, 0);
+	want(loop, slot);
+	if (!slot->pieces && !slot->listed) {
+		uint64_t bytes = slot->end < slot->issued ? slot->end : slot->issued;
+		requests_transferred(loop, slot,
+				     bytes || !slot->error ? (int64_t)bytes : slot->error);
+	}
+}
+
+static void copy(struct weir_loop *loop, struct piece *piece)
+{
+	struct slot *slot = &loop->slots[piece->slot];
+	uint64_t address = slot->request.address + piece->offset;
+	int r = is_in(slot) ? gpu_copy_in(&loop->gpu, address, piece->buffer, piece->filled,
+					  piece->event)
+			    : gpu_copy_out(&loop->gpu, piece->buffer, address, piece->size,
+					   piece->event);
+
+	if (r) {
+		end_early(slot, piece->offset, r);
+		end_piece(loop, piece);
+		return;
+	}
+	piece->state = PIECE_COPY;
+	append(is_in(slot) ? &loop->in : &loop->out, piece);
+}
+
+/* A read may be short in the middle of a file. Only whole, aligned pieces go around the page cache.
+ */
+static void submit(struct weir_loop *loop, struct piece *piece, int flags)
+{
+	struct slot *slot = &loop->slots[piece->slot];
+	const struct handle *handle = slot->handle;
+	uint64_t offset = slot->request.offset + piece->offset + piece->filled;
+	bool direct = handle->direct >= 0 && is_file(slot) && !piece->filled &&
+		      !(offset % ALIGNED) && !(piece->size % ALIGNED);
+
+	piece->state = PIECE_IO;
+	piece->io.kind = kind_of(slot);
+	piece->io.fd = direct ? handle->direct : handle->fd;
+	piece->io.buffer = (char *)piece->buffer + piece->filled;
+	piece->io.size = piece->size - piece->filled;
+	piece->io.offset = offset;
+	piece->io.flags = flags;
+	loop_submit(loop, &piece->io);
+}
+
+static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t result)
+{
+	struct slot *slot = &loop->slots[piece->slot];
+
+	if (result > 0)
+		piece->filled += (uint64_t)result;
+	if (result > 0 && piece->filled < piece->size && is_file(slot)) {
+		submit(loop, piece, 0);
+		return;
+	}
+	if (piece->filled < piece->size && is_file(slot))
+		end_early(slot, piece->offset + piece->filled, result);
+	if (result < 0 && !is_file(slot))
+		end_early(slot, piece->offset, result);
+	if (piece->filled)
+		copy(loop, piece);
+	else
+		end_piece(loop, piece);
+}
+
+static void finish(struct io *io)
+{
+	struct weir_loop *loop = loop_of(io);
+	struct piece *piece = piece_of(io);
+	struct slot *slot = &loop->slots[piece->slot];
+
+	if (is_in(slot)) {
+		finish_in(loop, piece, io->result);
+	} else {
+		if (io->result < (int64_t)piece->size)
+			end_early(slot, piece->offset + (io->result > 0 ? (uint64_t)io->result : 0),
+				  io->result < 0 ? io->result : -EIO);
+		end_piece(loop, piece);
+	}
+	fill_buffers(loop);
+}
+
+static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece)
+{
+	uint64_t left = slot->request.size - slot->issued;
+
+	piece->slot = slot_number(loop, slot);
+	piece->offset = slot->issued;
+	piece->size = left < STAGING_BYTES ? left : STAGING_BYTES;
+	piece->filled = 0;
+	piece->io.finish = finish;
+	slot->issued += piece->size;
+	slot->pieces++;
+	if (is_in(slot))
+		submit(loop, piece, slot->io.flags);
+	else
+		copy(loop, piece);
+}
+
+/* Transfers take buffers by turns. */
+static void fill_buffers(struct weir_loop *loop)
+{
+	while (loop->idle && loop->wanting.first != NO_SLOT) {
+		struct slot *slot = &loop->slots[slot_list_take(loop, &loop->wanting)];
+		slot->listed = false;
+		if (!has_more(slot))
+			continue;
+		struct piece *piece = loop->idle;
+		loop->idle = piece->next;
+		begin_piece(loop, slot, piece);
+		want(loop, slot);
+	}
+}
+
+static bool look(struct weir_loop *loop, struct pieces *list)
+{
+	bool some = false;
+	int r;
+
+	while (list->first && (r = gpu_copied(&loop->gpu, list->first->event)) != -EAGAIN) {
+		struct piece *piece = take(list);
+		struct slot *slot = &loop->slots[piece->slot];
+		some = true;
+		if (r) {
+			end_early(slot, piece->offset, -EFAULT);
+			end_piece(loop, piece);
+		} else if (is_in(slot)) {
+			loop->stats.bytes_in += piece->filled;
+			end_piece(loop, piece);
+		} else {
+			loop->stats.bytes_out += piece->size;
+			submit(loop, piece, 0);
+		}
+	}
+	return some;
+}
+
+bool transfers_look(struct weir_loop *loop)
+{
+	bool in = look(loop, &loop->in), out = look(loop, &loop->out);
+
+	if (in || out)
+		fill_buffers(loop);
+	return in || out;
+}
+
+bool transfers_copying(const struct weir_loop *loop)
+{
+	return loop->in.first || loop->out.first;
+}
+
+static void finish_inline(struct io *io)
+{
+	struct weir_loop *loop = loop_of(io);
+	struct slot *slot = (struct slot *)((char *)io - offsetof(struct slot, io));
+
+	if (io->result > 0)
+		*(is_in(slot) ? &loop->stats.bytes_in : &loop->stats.bytes_out) +=
+			(uint64_t)io->result;
+	requests_transferred(loop, slot, io->result);
+}
+
+void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
+{
+	slot->io.flags = flags;
+	if (slot->request.size > WEIR_LOOP_INLINE) {
+		slot->issued = slot->pieces = 0;
+		slot->end = UINT64_MAX;
+		slot->error = 0;
+		slot->listed = false;
+		want(loop, slot);
+		fill_buffers(loop);
+		return;
+	}
+	slot->io.kind = kind_of(slot);
+	slot->io.fd = slot->handle->fd;
+	slot->io.buffer = rings_data(&loop->rings, slot_number(loop, slot));
+	slot->io.size = slot->request.size;
+	slot->io.offset = slot->request.offset;
+	slot->io.finish = finish_inline;
+	loop_submit(loop, &slot->io);
+}

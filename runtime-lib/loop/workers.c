@@ -1,0 +1,201 @@
+#include "loop/workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define STACK (256u << 10)
+
+struct queue {
+	struct io *first, **end;
+};
+
+struct workers {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct queue todo, done;
+	bool ends;
+	unsigned threads, threads_max, idle;
+	int event;
+	pthread_t thread[];
+};
+
+static void append(struct queue *queue, struct io *io)
+{
+	io->next = NULL;
+	*queue->end = io;
+	queue->end = &io->next;
+}
+
+static struct io *take(struct queue *queue)
+{
+	struct io *io = queue->first;
+
+	if (io && !(queue->first = io->next))
+		queue->end = &queue->first;
+	return io;
+}
+
+static int64_t write_all(struct io *io)
+{
+	const uint8_t *bytes = io->buffer;
+
+	while (io->done < io->size) {
+		ssize_t n = pwrite(io->fd, bytes + io->done, io->size - io->done,
+				   (off_t)(io->offset + io->done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return io->done ? (int64_t)io->done : n ? -errno : -EIO;
+		io->done += (uint64_t)n;
+	}
+	return (int64_t)io->done;
+}
+
+static int64_t perform(struct io *io)
+{
+	int64_t result;
+
+	do {
+		switch (io->kind) {
+		case IO_OPEN:
+			result = open(io->buffer, io->flags, io->mode);
+			break;
+		case IO_READ:
+			result = pread(io->fd, io->buffer, io->size, (off_t)io->offset);
+			break;
+		case IO_FSYNC:
+			result = fsync(io->fd);
+			break;
+		case IO_WRITE:
+			return write_all(io);
+		case IO_CALL:
+			return io->run(io);
+		default:
+			return -ENOSYS;
+		}
+	} while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : result;
+}
+
+static void finish(struct workers *workers, struct io *io)
+{
+	append(&workers->done, io);
+	eventfd_t one = 1;
+	(void)!write(workers->event, &one, sizeof(one));
+}
+
+static void *work(void *data)
+{
+	struct workers *workers = data;
+
+	pthread_mutex_lock(&workers->lock);
+	while (!workers->ends) {
+		struct io *io = take(&workers->todo);
+		if (!io) {
+			workers->idle++;
+			pthread_cond_wait(&workers->more, &workers->lock);
+			workers->idle--;
+			continue;
+		}
+		pthread_mutex_unlock(&workers->lock);
+		io->result = perform(io);
+		pthread_mutex_lock(&workers->lock);
+		finish(workers, io);
+	}
+	pthread_mutex_unlock(&workers->lock);
+	return NULL;
+}
+
+/* With the lock. The program's signals are not for this thread. */
+static void start_thread(struct workers *workers)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK);
+	if (!pthread_create(&workers->thread[workers->threads], &attributes, work, workers))
+		workers->threads++;
+	pthread_attr_destroy(&attributes);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int workers_new(struct workers **out, unsigned threads, int event)
+{
+	struct workers *workers = calloc(1, sizeof(*workers) + threads * sizeof(pthread_t));
+
+	if (!workers)
+		return -ENOMEM;
+	pthread_mutex_init(&workers->lock, NULL);
+	pthread_cond_init(&workers->more, NULL);
+	workers->todo.end = &workers->todo.first;
+	workers->done.end = &workers->done.first;
+	workers->threads_max = threads;
+	workers->event = event;
+	*out = workers;
+	return 0;
+}
+
+void workers_free(struct workers *workers)
+{
+	if (!workers)
+		return;
+	pthread_mutex_lock(&workers->lock);
+	workers->ends = true;
+	pthread_cond_broadcast(&workers->more);
+	pthread_mutex_unlock(&workers->lock);
+	for (unsigned i = 0; i < workers->threads; i++)
+		pthread_join(workers->thread[i], NULL);
+	pthread_cond_destroy(&workers->more);
+	pthread_mutex_destroy(&workers->lock);
+	free(workers);
+}
+
+void workers_submit(struct workers *workers, struct io *io)
+{
+	pthread_mutex_lock(&workers->lock);
+	if (!workers->idle && workers->threads < workers->threads_max)
+		start_thread(workers);
+	if (workers->threads) {
+		append(&workers->todo, io);
+		pthread_cond_signal(&workers->more);
+	} else {
+		io->result = -EAGAIN;
+		finish(workers, io);
+	}
+	pthread_mutex_unlock(&workers->lock);
+}
+
+struct io *workers_reap(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	struct io *io = take(&workers->done);
+	pthread_mutex_unlock(&workers->lock);
+	return io;
+}
+
+bool workers_cancel(struct workers *workers, struct io *io)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&workers->lock);
+	for (struct io **at = &workers->todo.first; *at; at = &(*at)->next) {
+		if (*at != io)
+			continue;
+		if (!(*at = io->next))
+			workers->todo.end = at;
+		io->result = -ECANCELED;
+		finish(workers, io);
+		found = true;
+		break;
+	}
+	pthread_mutex_unlock(&workers->lock);
+	return found;
+}

@@ -1,0 +1,20 @@
+/* A few threads for operations that block. */
+#pragma once
+
+#include "loop/io.h"
+
+struct workers;
+
+/* At most @threads, which start when they are needed. @event: an eventfd that is written whenever
+ * something can be reaped; stays the caller's. -ENOMEM. */
+int workers_new(struct workers **out, unsigned threads, int event);
+
+/* Nothing is submitted. NULL is fine. */
+void workers_free(struct workers *workers);
+
+/* Without a thread the operation fails with -EAGAIN. */
+void workers_submit(struct workers *workers, struct io *io);
+struct io *workers_reap(struct workers *workers);
+
+/* False: a thread has begun with it, or it is not here. */
+bool workers_cancel(struct workers *workers, struct io *io);
