@@ -5,7 +5,8 @@
 /* By weight. If the smallest slice would be too short, all are longer. */
 static uint64_t share_of(const struct slice_rank *rank)
 {
-	uint64_t mean = rank->above ? SLICE_AMONG : SLICE_SHARE, total = mean * rank->n;
+	uint64_t undisturbed = rank->limited ? SLICE_LIMITED : SLICE_SHARE;
+	uint64_t mean = rank->above ? SLICE_AMONG : undisturbed, total = mean * rank->n;
 	uint64_t shortest = rank->above ? SLICE_AMONG_MIN : SLICE_SHARE_MIN;
 	uint64_t weights = larger(rank->weights, 1);
 	uint64_t least = total * rank->least / weights;

@@ -56,6 +56,7 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		if (!preemption_works(other) || !counts(other, own))
 			continue;
 		rank.n++;
+		rank.limited |= other->tenant->compute_limit != 0;
 		rank.weights += other->entry.weight;
 		rank.least = smaller(rank.least, other->entry.weight);
 	}

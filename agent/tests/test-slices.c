@@ -56,11 +56,25 @@ static void test_shares(void **state)
 	assert_int_equal(share(0, 0), 2000);
 }
 
+static void test_shares_beside_a_limit(void **state)
+{
+	struct slice_rank rank = {
+		.limited = true, .n = 2, .weight = 300, .weights = 400, .least = 100};
+
+	(void)state;
+	assert_int_equal(slice_for(&rank), 30000);
+	rank.weight = 100;
+	assert_int_equal(slice_for(&rank), 10000);
+	rank.above = true;
+	assert_int_equal(slice_for(&rank), 1024);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_shares_beside_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
