@@ -63,8 +63,8 @@ endif
 MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
-SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-yield test-slices test-limit test-channels test-process-use \
+SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-yield test-min-rate test-slices test-limit test-channels test-process-use \
                test-tenants test-metrics test-profiles $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
@@ -75,7 +75,8 @@ $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
-test-compute-limit_LDFLAGS := -Wl,--wrap=channels_ran
+MODEL_TESTS := test-compute-limit test-min-rates
+$(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)$(eval $t_LDFLAGS := -Wl,--wrap=channels_ran))
 test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))

@@ -6,6 +6,7 @@
 
 #include "common/address.h"
 #include "weir/units.h"
+#include "policy/min-rate.h"
 #include "policy/objective.h"
 #include "policy/yield.h"
 
@@ -62,6 +63,11 @@ static bool parse_yield(const char *text, void *target)
 	return yield_parse(text, target);
 }
 
+static bool parse_min_rate(const char *text, void *target)
+{
+	return min_rate_parse(text, target);
+}
+
 static bool parse_memory(const char *text, void *target)
 {
 	return memory_parse(text, target);
@@ -97,6 +103,7 @@ static const struct yaml_type duration = {"a duration", DURATION_EXPECTED, parse
 static const struct yaml_type aging = {"a duration or `never`", DURATION_EXPECTED, parse_aging};
 static const struct yaml_type objective = {"a duration", OBJECTIVE_EXPECTED, parse_objective};
 static const struct yaml_type yield = {"what to yield", YIELD_EXPECTED, parse_yield};
+static const struct yaml_type min_rate = {"a minimum rate", MIN_RATE_EXPECTED, parse_min_rate};
 static const struct yaml_type memory = {"an amount of memory", MEMORY_EXPECTED, parse_memory};
 static const struct yaml_type memory_default = {"none, share or an amount of memory",
 						"none, share, or " MEMORY_EXPECTED,
@@ -188,6 +195,7 @@ static const struct yaml_field rule_fields[] = {
 	{"computeLimit", yaml_read_number, AT(compute_limit), .min = 1, .max = 100},
 	{"memory", yaml_read_typed, AT(memory), .type = &memory},
 	{"yield", yaml_read_typed, AT(yield), .type = &yield},
+	{"minRate", yaml_read_typed, AT(min_rate), .type = &min_rate},
 	{0},
 };
 
@@ -296,6 +304,8 @@ static const struct yaml_field levels_fields[] = {
 	 .text = "weir.dev/memory-full", .at_start = true},
 	{"yieldAnnotation", yaml_read_text, AT(kubernetes.names.yield), .text = "weir.dev/yield",
 	 .at_start = true},
+	{"minRateAnnotation", yaml_read_text, AT(kubernetes.names.min_rate),
+	 .text = "weir.dev/min-rate", .at_start = true},
 	{"raiseNamespaces", yaml_read_list, AT_LIST(levels.raise, levels.n_raise),
 	 .entry = &namespace_entry},
 	{0},

@@ -52,6 +52,7 @@ struct config_rule {
 	uint32_t compute_limit; /* per cent; 0: none */
 	uint64_t memory;        /* bytes; 0: none */
 	uint32_t yield;         /* policy/yield.h */
+	uint32_t min_rate;      /* thousandths; 0: none */
 };
 
 enum config_compile_mode {

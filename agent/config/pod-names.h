@@ -3,5 +3,5 @@
 
 struct pod_names {
 	const char *priority, *latency_slo, *memory, *weight, *compute, *memory_full, *yield,
-		*share;
+		*min_rate, *share;
 };

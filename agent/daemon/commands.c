@@ -164,6 +164,29 @@ static void describe_workers(cJSON *object, const struct client *client)
 		add_number(object, "workers", bound);
 }
 
+/* Of the whole container on this GPU. */
+static void describe_min_rate(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (*tenant->wanted_rate && !tenant->min_rate)
+		add_text(object, "minRateRefused", tenant->wanted_rate);
+	if (!tenant->min_rate || !usage)
+		return;
+	const struct min_rate *rate = &usage->rate;
+	const char *why = min_rate_why(rate->hindered);
+	cJSON_AddNumberToObject(object, "minRate", (double)rate->wanted / MIN_RATE_ONE);
+	if (rate->attained != MIN_RATE_UNKNOWN)
+		cJSON_AddNumberToObject(object, "minRateAttained",
+					(double)rate->attained / MIN_RATE_ONE);
+	cJSON_AddBoolToObject(object, "minRateMissed", rate->missed);
+	if (rate->missed)
+		add_text(object, "minRateWhy", why ? why : MIN_RATE_NO_CAUSE);
+	add_seconds(object, "minRateSeconds", rate->time);
+	add_seconds(object, "minRateMissedSeconds", rate->missed_time);
+}
+
 static void describe_memory(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -233,6 +256,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	describe_objective(object, client);
 	describe_compute(object, client);
 	describe_yield(object, client);
+	describe_min_rate(object, client);
 	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");

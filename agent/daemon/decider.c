@@ -6,6 +6,7 @@
 #include "weir/units.h"
 #include "config/config.h"
 #include "kubernetes/pods.h"
+#include "policy/min-rate.h"
 #include "policy/objective.h"
 #include "policy/yield.h"
 #include "scheduler/level.h"
@@ -104,6 +105,24 @@ static void say_yield(struct tenant *tenant, const struct tenant_spec *spec)
 	snprintf(tenant->wanted_yield, sizeof(tenant->wanted_yield), "%s", spec->wanted_yield);
 }
 
+static void say_min_rate(struct tenant *tenant, const struct tenant_spec *spec)
+{
+	char text[MIN_RATE_TEXT_MAX];
+
+	if (*spec->wanted_rate && !spec->min_rate)
+		log_warning(WHOSE "minimum rate '%s' refused: expected " MIN_RATE_EXPECTED,
+			    WHO(tenant), spec->wanted_rate);
+	else if (spec->min_rate)
+		log_info(WHOSE "minimum rate: %s of its speed alone%s", WHO(tenant),
+			 min_rate_format(spec->min_rate, text),
+			 spec->min_rate_holds ? "" : ", against lower levels only");
+	else
+		log_info(WHOSE "minimum rate: none", WHO(tenant));
+	tenant->min_rate = spec->min_rate;
+	tenant->min_rate_holds = spec->min_rate_holds;
+	snprintf(tenant->wanted_rate, sizeof(tenant->wanted_rate), "%s", spec->wanted_rate);
+}
+
 static void apply_spec(struct decider *decider, struct tenant *tenant,
 		       const struct tenant_spec *spec)
 {
@@ -114,9 +133,12 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 			    strcmp(tenant->wanted_compute, spec->wanted_compute) == 0;
 	bool same_yield = tenant->yield == spec->yield &&
 			  strcmp(tenant->wanted_yield, spec->wanted_yield) == 0;
+	bool same_rate = tenant->min_rate == spec->min_rate &&
+			 tenant->min_rate_holds == spec->min_rate_holds &&
+			 strcmp(tenant->wanted_rate, spec->wanted_rate) == 0;
 
 	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&
-	    same_weight && same_refusal && same_compute && same_yield)
+	    same_weight && same_refusal && same_compute && same_yield && same_rate)
 		return;
 	if (!same_latency && *spec->wanted_latency && !spec->slo)
 		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
@@ -130,6 +152,8 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 		say_compute(tenant, spec);
 	if (!same_yield)
 		say_yield(tenant, spec);
+	if (!same_rate)
+		say_min_rate(tenant, spec);
 	tenant->slo = spec->slo;
 	tenant->share = spec->weight;
 	tenant->weight_refused = spec->weight_refused;

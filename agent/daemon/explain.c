@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "kubernetes/pods.h"
 #include "policy/yield.h"
+#include "scheduler/min-rates.h"
 #include "scheduler/preemption.h"
 #include "scheduler/sms.h"
 
@@ -89,6 +90,10 @@ static void explain_client(FILE *out, const struct client *client)
 			(unsigned long long)total[ACCOUNT_BLOCKS_DRAINED]);
 	if (client->over_limit)
 		fputs("    is over the compute limit of its container\n", out);
+	if (client->leaves)
+		fputs("    is ahead of its minimum rate: others may run\n", out);
+	else if (client->kept_out)
+		fputs("    is held: another container must get its minimum rate first\n", out);
 	if (client->tenant->compute_limit && !preemption_works(client))
 		fputs("    has no hardware preemption: gates uphold its compute limit, between "
 		      "kernels\n",
@@ -99,12 +104,33 @@ static void explain_client(FILE *out, const struct client *client)
 			(unsigned long long)sms_left(client));
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
-	else if (atomic_load(&control->hold) && !client->over_limit)
+	else if (atomic_load(&control->hold) && !client_is_out(client))
 		fputs("    is held: it is another client's turn among those of its level\n", out);
 	if (client->account.outstanding && count_above(client))
 		explain_above(out, client);
 	if (client->account.tuning)
 		fprintf(out, "    %u kernels are still being tuned\n", client->account.tuning);
+}
+
+static void explain_min_rate(FILE *out, const struct tenant *tenant, const struct usage *usage)
+{
+	char wanted[MIN_RATE_TEXT_MAX], attained[MIN_RATE_TEXT_MAX], sum[MIN_RATE_TEXT_MAX];
+	const struct min_rate *rate = &usage->rate;
+	const char *why = min_rate_why(rate->hindered);
+
+	fprintf(out, "  minimum rate %s of its speed alone%s: ",
+		min_rate_format(tenant->min_rate, wanted),
+		tenant->min_rate_holds ? "" : ", against lower levels only");
+	if (rate->attained == MIN_RATE_UNKNOWN)
+		fputs("not known yet what it has", out);
+	else
+		fprintf(out, "it has %s", min_rate_format(rate->attained, attained));
+	if (rate->missed)
+		fprintf(out, "; it is missed: %s", why ? why : MIN_RATE_NO_CAUSE);
+	fputc('\n', out);
+	if (min_rates_sum(usage->gpu) > MIN_RATE_ONE)
+		fprintf(out, "    minimum rates on %s add up to %s: not all can be had\n",
+			usage->gpu->id, min_rate_format(min_rates_sum(usage->gpu), sum));
 }
 
 static void explain_usage(FILE *out, const struct tenant *tenant, const struct usage *usage)
@@ -127,6 +153,8 @@ static void explain_usage(FILE *out, const struct tenant *tenant, const struct u
 			"%.1f s\n",
 			tenant->compute_limit, seconds(usage->limit.used),
 			seconds(usage->limit.throttled));
+	if (tenant->min_rate)
+		explain_min_rate(out, tenant, usage);
 	if (tenant->slo)
 		fprintf(out, "  objective %.4g ms: %llu of %llu starts were late%s\n",
 			(double)tenant->slo / 1e6, (unsigned long long)usage->objective.late,

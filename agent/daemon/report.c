@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "reports/disobedience.h"
 #include "reports/fault-domain.h"
+#include "reports/min-rate-report.h"
 #include "daemon/memory-wait.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
@@ -127,6 +128,8 @@ static void looked(struct monitor *monitor, uint64_t now)
 	}
 	for (unsigned i = 0; i < monitor->n; i++)
 		disobedience_look(report->events, report->pods, monitor->all[i].gpu);
+	for (unsigned i = 0; i < monitor->n; i++)
+		min_rate_report_look(report->events, report->pods, monitor->all[i].gpu);
 	for (struct tenant *tenant = report->tenants->all; tenant; tenant = tenant->hh.next)
 		memory_wait_tell(report->events, report->pods, tenant);
 	label(report, monitor);

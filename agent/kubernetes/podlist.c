@@ -97,7 +97,7 @@ const char *pod_note_name(const struct pod_names *names, enum pod_note note)
 		[NOTE_PRIORITY] = names->priority, [NOTE_LATENCY_SLO] = names->latency_slo,
 		[NOTE_MEMORY] = names->memory,     [NOTE_WEIGHT] = names->weight,
 		[NOTE_COMPUTE] = names->compute,   [NOTE_MEMORY_FULL] = names->memory_full,
-		[NOTE_YIELD] = names->yield,
+		[NOTE_YIELD] = names->yield,       [NOTE_MIN_RATE] = names->min_rate,
 	};
 
 	return list[note];
@@ -110,7 +110,7 @@ static void copy_notes(struct pod *pod, const cJSON *notes, const cJSON *labels,
 		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
 		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
 		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full,
-		[NOTE_YIELD] = pod->yield,
+		[NOTE_YIELD] = pod->yield,           [NOTE_MIN_RATE] = pod->min_rate,
 	};
 
 	for (enum pod_note note = 0; note < POD_NOTES; note++) {

@@ -23,6 +23,7 @@ enum pod_note {
 	NOTE_COMPUTE,
 	NOTE_MEMORY_FULL,
 	NOTE_YIELD,
+	NOTE_MIN_RATE,
 	POD_NOTES
 };
 
@@ -54,7 +55,7 @@ struct pod {
 	 * valid. */
 	char priority[POD_NOTE_MAX], latency_slo[POD_NOTE_MAX], memory[POD_NOTE_MAX],
 		weight[POD_NOTE_MAX], compute_limit[POD_NOTE_MAX], memory_full[POD_NOTE_MAX],
-		yield[POD_NOTE_MAX];
+		yield[POD_NOTE_MAX], min_rate[POD_NOTE_MAX];
 	uint32_t empty_notes;      /* bits by enum pod_note: there, but with an empty value */
 	uint32_t labels_like_note; /* bits: a label has the name of this annotation */
 	/* Annotations in the domain of `weir.dev/priority` that Weir does not know. */

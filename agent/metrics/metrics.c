@@ -15,7 +15,7 @@ struct row {
 	const struct tenant *tenant;
 	struct row *next;
 	struct usage usage;
-	uint64_t slo, missed, compute_limit;
+	uint64_t slo, missed, compute_limit, min_rate, attained, rate_missed;
 	uint8_t level;
 };
 
@@ -88,6 +88,16 @@ static const struct metric container_metrics[] = {
 	{"weir_compute_throttled_seconds_total",
 	 "Time that the container had work and was over its compute limit.", METRIC_NS,
 	 AT(limit.throttled)},
+	{"weir_min_rate_ratio", "Minimum rate: part of the speed alone.", METRIC_MILLIONTHS,
+	 METRIC_AT(struct row, min_rate)},
+	{"weir_min_rate_attained_ratio", "The rate in the last second with work.",
+	 METRIC_MILLIONTHS, METRIC_AT(struct row, attained)},
+	{"weir_min_rate_missed", "1: in that second it fell short by more than 0.02.",
+	 METRIC_AT(struct row, rate_missed)},
+	{"weir_min_rate_seconds_total", "Time with work and a minimum rate.", METRIC_NS,
+	 AT(rate.time)},
+	{"weir_min_rate_missed_seconds_total", "Of this time: seconds that fell short of it.",
+	 METRIC_NS, AT(rate.missed_time)},
 	{"weir_container_sms_needed",
 	 "SMs that the container's work needs from lower levels now, where clients run at the same "
 	 "time.",
@@ -167,6 +177,11 @@ static void add_row(struct row *sum, const struct row *more)
 		sum->slo = more->slo;
 	if (more->compute_limit)
 		sum->compute_limit = more->compute_limit;
+	if (more->min_rate) {
+		sum->min_rate = more->min_rate;
+		sum->usage.rate.attained = more->usage.rate.attained;
+		sum->usage.rate.missed = more->usage.rate.missed;
+	}
 }
 
 static size_t merge_rows(struct row *rows, size_t n)
@@ -203,6 +218,7 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 						 .usage = *usage,
 						 .slo = tenant->slo,
 						 .compute_limit = tenant->compute_limit * 10000,
+						 .min_rate = tenant->min_rate * 1000,
 						 .level = tenant->level};
 	}
 	*n_out = merge_rows(rows, n);
@@ -224,6 +240,19 @@ static void mark_missing(struct row *row)
 		row->usage.limit.used = row->usage.limit.throttled = METRIC_NONE;
 	if (!row->usage.memory_limit)
 		row->usage.memory_limit = METRIC_NONE;
+}
+
+static void mark_missing_rate(struct row *row)
+{
+	struct min_rate *rate = &row->usage.rate;
+	bool known = row->min_rate && rate->attained != MIN_RATE_UNKNOWN;
+
+	row->attained = known ? rate->attained * 1000 : METRIC_NONE;
+	row->rate_missed = row->min_rate ? rate->missed : METRIC_NONE;
+	if (!row->min_rate)
+		row->min_rate = METRIC_NONE;
+	if (row->min_rate == METRIC_NONE && !rate->time)
+		rate->time = rate->missed_time = METRIC_NONE;
 }
 
 static void row_labels(FILE *out, const void *object)
@@ -273,6 +302,7 @@ int metrics_write(FILE *out, const struct metrics_input *input)
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		mark_missing(&rows[i]);
+		mark_missing_rate(&rows[i]);
 		rows[i].next = i + 1 < n ? &rows[i + 1] : NULL;
 	}
 	const struct metric_objects containers = {n ? rows : NULL, offsetof(struct row, next),

@@ -74,12 +74,18 @@ struct client {
 		bool works, runs, blocked, closed;
 		uint64_t ran, executed; /* ns; counters, as of the last look */
 	} limit;
+	/* min-rates.c's. */
+	bool kept_out; /* it must not run, so that a container gets its minimum rate */
+	bool leaves;   /* it is ahead of its minimum rate: its demand does not count */
+	struct {
+		uint64_t executed, wanted; /* ns; counters, as of the last look */
+	} rate;
 	struct preemption preemption;
 	uint64_t stopped_until; /* ns, as it was told; 0: it is not stopped */
 	bool ends_stops;        /* by itself, as was seen in this hold or an earlier one */
 
 	/* scheduler.c's. */
-	bool was_over_limit;
+	bool was_out;                /* client_is_out(), when its hold was written */
 	uint64_t reported_remaining; /* ns of work, at the last look */
 	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
 	uint64_t held_until; /* by hand; 0: it is not */
@@ -93,6 +99,12 @@ static inline bool client_is_concurrent(const struct client *client)
 {
 	return client->comes_concurrent ||
 	       atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
+}
+
+/* It must not run, whatever the policy says, and takes no turns. */
+static inline bool client_is_out(const struct client *client)
+{
+	return client->over_limit || client->kept_out;
 }
 
 /* On its control page. @flag: of enum weir_control_flags. */

@@ -124,15 +124,6 @@ static void note(const struct gpu *gpu, struct client *client)
 		client->limit.works && !client->limit.closed && !client->channels.stopped;
 }
 
-static bool is_first(const struct client *client)
-{
-	const struct client *first = client->tenant->clients;
-
-	while (first->gpu != client->gpu)
-		first = first->tenant_next;
-	return first == client;
-}
-
 static void apply(struct gpu *gpu, const struct tenant *tenant, bool over)
 {
 	for (struct client *client = tenant->clients; client; client = client->tenant_next) {
@@ -161,7 +152,7 @@ uint64_t compute_limit_look(struct gpu *gpu, uint64_t now)
 	if (!gpu->limited)
 		return POLICY_NEVER;
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
-		struct usage *usage = is_first(client) ? limited(client) : NULL;
+		struct usage *usage = client_is_first(client) ? limited(client) : NULL;
 		if (!usage)
 			continue;
 		const struct tenant *tenant = client->tenant;

@@ -1,6 +1,7 @@
 #include "scheduler/contention.h"
 
 #include "scheduler/compute-limit.h"
+#include "scheduler/min-rates.h"
 #include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
 
@@ -123,13 +124,13 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 		bool in_the_way = is_in_the_way(client, queue, now);
 		client_set_flag(client, WEIR_CONTROL_TELL,
 				contention_polls_fast(gpu, client->level) ||
-					compute_limit_listens(client));
+					compute_limit_listens(client) || min_rates_listen(client));
 		client_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		client_set_flag(client, WEIR_CONTROL_URGENT,
 				contended && is_urgent(client, in_the_way));
 		client_set_flag(client, WEIR_CONTROL_SLICED,
 				gpu_slices(gpu, client->level) || queue->sliced ||
-					client->tenant->compute_limit ||
+					client->tenant->compute_limit || client->tenant->min_rate ||
 					is_charged_among(client, queue));
 		client_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
 	}

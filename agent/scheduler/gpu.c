@@ -390,6 +390,15 @@ static void show_again(const struct gpu *gpu, const struct client *client)
 		return;
 	for (unsigned level = 0; level < smaller(client->level, acts_at); level++)
 		show_bit(page_of(gpu, level), client);
+	/* It clears its bit before it reports that its work has ended. */
+	if (!atomic_load(&client->pages.status->outstanding))
+		clear_bit(gpu, client);
+}
+
+void gpu_show(const struct gpu *gpu, const struct client *client)
+{
+	if (gpu->open && client->bit < WEIR_BITS_OWN && !shows_demand(gpu, client))
+		show_again(gpu, client);
 }
 
 void gpu_pause(struct gpu *gpu, struct client *client, bool paused)

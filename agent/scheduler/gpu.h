@@ -103,7 +103,9 @@ struct gpu {
 	} sliced_among;
 	bool limited;           /* a client has a compute limit */
 	uint64_t limits_looked; /* when they were charged last */
-	uint64_t looked;        /* when at its clients last */
+	bool rated;             /* a client has a minimum rate */
+	uint64_t rates_looked;
+	uint64_t looked; /* when at its clients last */
 	struct end_poll end_poll;
 	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */
 };
@@ -133,6 +135,9 @@ void gpu_tell(struct gpu *gpu);
 /* While it is @paused its demand does not count, whatever work it has. Call again at each look
  * while it is. */
 void gpu_pause(struct gpu *gpu, struct client *client, bool paused);
+/* Shows the demand of @client, if it has work and does not show any: it may have been told too late
+ * to show it. */
+void gpu_show(const struct gpu *gpu, const struct client *client);
 
 static inline bool gpu_slices(const struct gpu *gpu, uint8_t level)
 {

@@ -7,6 +7,7 @@
 
 #include "weir/units.h"
 #include "hardware/limit.h"
+#include "policy/min-rate.h"
 #include "policy/objective.h"
 #include "policy/yield.h"
 #include "scheduler/level.h"
@@ -170,20 +171,40 @@ static void check_yield(const struct check *check)
 		    check->pod->yield, YIELD_EXPECTED);
 }
 
+/* What lower levels leave to it is no more than without. */
+static void check_min_rate(const struct check *check)
+{
+	const struct pod *pod = check->pod;
+	uint32_t rate;
+
+	if (!min_rate_parse(pod->min_rate, &rate))
+		add(check->out, PROBLEM_INVALID, check->name,
+		    "'%s' is no minimum rate: expected " MIN_RATE_EXPECTED
+		    ", a part of the pod's speed alone; the pod has none",
+		    pod->min_rate);
+	else if (!min_rate_holds(rate, pod->least_share,
+				 level_may_raise(check->input->levels, pod->namespace_)))
+		add(check->out, PROBLEM_REFUSED, check->name,
+		    "'%s' holds against lower levels only: it is above the container's %u shares, "
+		    "which same-level clients leave to it only in the namespaces of "
+		    "levels.raiseNamespaces",
+		    pod->min_rate, pod->least_share);
+}
+
 static void check_note(struct check *check, enum pod_note note)
 {
 	static void (*const checks[POD_NOTES])(const struct check *check) = {
 		[NOTE_PRIORITY] = check_priority, [NOTE_LATENCY_SLO] = check_latency,
 		[NOTE_MEMORY] = check_memory,     [NOTE_WEIGHT] = check_weight,
 		[NOTE_COMPUTE] = check_compute,   [NOTE_MEMORY_FULL] = check_memory_full,
-		[NOTE_YIELD] = check_yield,
+		[NOTE_YIELD] = check_yield,       [NOTE_MIN_RATE] = check_min_rate,
 	};
 	const struct pod *pod = check->pod;
 	const char *const values[POD_NOTES] = {
 		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
 		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
 		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full,
-		[NOTE_YIELD] = pod->yield,
+		[NOTE_YIELD] = pod->yield,           [NOTE_MIN_RATE] = pod->min_rate,
 	};
 
 	check->name = pod_note_name(check->input->names, note);
@@ -221,9 +242,9 @@ static void check_unknown(const struct check *check, const char *name)
 
 	if (*name)
 		add(check->out, PROBLEM_INVALID, name,
-		    "is no annotation of Weir: expected %s, %s, %s, %s, %s, %s or %s",
+		    "is no annotation of Weir: expected %s, %s, %s, %s, %s, %s, %s or %s",
 		    names->priority, names->latency_slo, names->memory, names->memory_full,
-		    names->weight, names->compute, names->yield);
+		    names->weight, names->compute, names->yield, names->min_rate);
 }
 
 static void check_request(const struct check *check)

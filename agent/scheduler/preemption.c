@@ -299,7 +299,7 @@ static bool go_on_holding(struct client *client, uint64_t now)
 
 void preemption_hold(struct client *client, bool held, uint64_t now)
 {
-	bool stop = preemption_works(client) && client->over_limit;
+	bool stop = preemption_works(client) && client_is_out(client);
 
 	stop_again_if_late(client, now);
 	if (held)

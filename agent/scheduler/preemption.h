@@ -38,7 +38,7 @@ static inline bool preemption_works(const struct client *client)
 void preemption_set_slices(struct gpu *gpu);
 /* The MPS server of @level has channel groups that can be used; NULL: it has none any more. */
 void preemption_set_server(struct gpu *gpu, uint8_t level, struct channels_client *server);
-/* Decides whether the hardware stops @client: it is to be held from now on, or is over its compute
- * limit. Call at each look while one of both is so, and when it ends, before the hold word is
- * written. */
+/* Decides whether the hardware stops @client: it is to be held from now on, or is out
+ * (client_is_out()). Call at each look while one of both is so, and when it ends, before the hold
+ * word is written. */
 void preemption_hold(struct client *client, bool held, uint64_t now);

@@ -4,6 +4,7 @@
 
 #include "scheduler/compute-limit.h"
 #include "scheduler/contention.h"
+#include "scheduler/min-rates.h"
 #include "scheduler/preemption.h"
 #include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
@@ -21,10 +22,10 @@ static bool is_done(const struct client *client)
 	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_DONE;
 }
 
-/* Without the hardware gates do what they can for a compute limit. */
-static bool is_limited_by_gates(const struct client *client)
+/* Without the hardware gates do what they can for a compute limit, or a minimum rate. */
+static bool is_kept_out_by_gates(const struct client *client)
 {
-	return client->over_limit && !preemption_works(client);
+	return client_is_out(client) && !preemption_works(client);
 }
 
 /* A client without outstanding work is never held. */
@@ -33,13 +34,13 @@ static void write_hold(struct client *client, uint64_t now)
 	struct weir_control_page *control = client->pages.control;
 	bool done = is_done(client);
 	bool held = (client->entry.held || is_held_by_hand(client)) && !done;
-	bool closed = held || (is_limited_by_gates(client) && !done);
+	bool closed = held || (is_kept_out_by_gates(client) && !done);
 
 	client_count_hold(client, held, now);
 	preemption_hold(client, held, now);
 	atomic_store(&control->hold_until, closed ? now + SCHEDULER_HOLD_NS : 0);
 	atomic_store(&control->hold, closed);
-	client->was_over_limit = client->over_limit;
+	client->was_out = client_is_out(client);
 }
 
 static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
@@ -116,6 +117,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 {
 	slice_shares_refresh(gpu);
 	compute_limit_refresh(gpu, now);
+	min_rates_refresh(gpu, now);
 	contention_find_urgent(gpu);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct run_queue_entry news = describe(client);
@@ -125,7 +127,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		/* Gates look at the hold word only where this is set. */
 		client_set_flag(
 			client, WEIR_CONTROL_HOLDABLE,
-			may_contend_on_level(client) || is_held_by_hand(client) ||
+			may_contend_on_level(client) || is_held_by_hand(client) || gpu->rated ||
 				(client->tenant->compute_limit && !preemption_works(client)));
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
@@ -223,7 +225,7 @@ static uint64_t left(struct client *client, uint64_t reported)
 /* Its work waits for no turn: nobody is to be held for it. */
 static bool is_no_turn(const struct client *client)
 {
-	return is_held_by_hand(client) || client->over_limit ||
+	return is_held_by_hand(client) || client_is_out(client) || min_rates_rule(client) ||
 	       gpu_slices(client->gpu, client->level);
 }
 
@@ -250,8 +252,8 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
 		client->long_until = now + SCHEDULER_LONG_FOR;
 	/* A client clears its hold word when it has waited too long for the agent. */
-	if (client->entry.held || is_held_by_hand(client) || client->over_limit ||
-	    client->was_over_limit)
+	if (client->entry.held || is_held_by_hand(client) || client_is_out(client) ||
+	    client->was_out)
 		write_hold(client, now);
 	return outstanding > 0;
 }
@@ -337,6 +339,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	gpu->looked = now;
 	charge(gpu, passed, now);
 	uint64_t timed = compute_limit_look(gpu, now);
+	timed = smaller(timed, min_rates_look(gpu, now));
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;
@@ -376,7 +379,8 @@ static void look(struct scheduler *scheduler)
 
 void scheduler_hear(struct scheduler *scheduler, const struct client *client)
 {
-	if (compute_limit_listens(client) || contention_polls_fast(client->gpu, client->level))
+	if (compute_limit_listens(client) || min_rates_listen(client) ||
+	    contention_polls_fast(client->gpu, client->level))
 		look(scheduler);
 }
 

@@ -1,6 +1,7 @@
 #include "scheduler/tenant-spec.h"
 
 #include "scheduler/level.h"
+#include "policy/min-rate.h"
 #include "policy/objective.h"
 #include "policy/yield.h"
 #include "weir/units.h"
@@ -23,6 +24,19 @@ static uint32_t read_compute(const char *wanted)
 	uint64_t percent;
 
 	return number_parse(wanted, 1, WHOLE, &percent) ? (uint32_t)percent : 0;
+}
+
+bool min_rate_holds(uint32_t thousandths, uint32_t share, bool may_raise)
+{
+	return may_raise || thousandths <= share * (MIN_RATE_ONE / WHOLE);
+}
+
+static void read_min_rate(struct tenant_spec *spec)
+{
+	if (!min_rate_parse(spec->wanted_rate, &spec->min_rate))
+		spec->min_rate = 0;
+	spec->min_rate_holds =
+		min_rate_holds(spec->min_rate, spec->memory.share, spec->memory.may_raise);
 }
 
 /* @share: 0: no container of the pod is known to have one, so it must not outweigh those that have.
@@ -49,6 +63,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 				   .wanted_memory = pod->memory,
 				   .wanted_compute = pod->compute_limit,
 				   .wanted_yield = pod->yield,
+				   .wanted_rate = pod->min_rate,
 				   .compute_limit = read_compute(pod->compute_limit),
 				   .known = true};
 
@@ -57,6 +72,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 	spec.memory.may_raise = level_may_raise(config, pod->namespace_);
 	spec.memory.full = memory_full_parse(pod->memory_full);
 	read_weight(&spec, spec.memory.share, container);
+	read_min_rate(&spec);
 	spec.yield_refused = *spec.wanted_yield && !yield_parse(spec.wanted_yield, &spec.yield);
 	if (!objective_parse(spec.wanted_latency, &spec.slo))
 		spec.slo = 0;
@@ -87,6 +103,10 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 	spec.yield = rule->yield;
 	if (rule->yield)
 		spec.wanted_yield = "of its rule";
+	spec.min_rate = rule->min_rate;
+	spec.min_rate_holds = true;
+	if (rule->min_rate)
+		spec.wanted_rate = "of its rule";
 	if (rule->memory)
 		spec.wanted_memory = "of its rule";
 	return spec;
@@ -100,6 +120,7 @@ struct tenant_spec tenant_spec_unknown(void)
 				    .wanted_latency = "",
 				    .wanted_compute = "",
 				    .wanted_yield = "",
+				    .wanted_rate = "",
 				    .wanted_memory = ""};
 }
 

@@ -15,6 +15,9 @@
 /* MEMORY_FULL_DEFAULT: neither `fail` nor `wait`. */
 enum memory_full memory_full_parse(const char *text);
 
+/* Same-level clients leave a container of @share its minimum rate. */
+bool min_rate_holds(uint32_t thousandths, uint32_t share, bool may_raise);
+
 struct memory_spec {
 	uint64_t bytes; /* on each GPU; 0: not given, or invalid */
 	uint32_t share; /* of a GPU, 1..100; 0: not given */
@@ -35,7 +38,10 @@ struct tenant_spec {
 	const char *wanted_compute;
 	uint32_t yield; /* policy/yield.h */
 	const char *wanted_yield;
-	bool yield_refused; /* it is invalid */
+	bool yield_refused;  /* it is invalid */
+	uint32_t min_rate;   /* thousandths; 0: none, or invalid */
+	bool min_rate_holds; /* among same-level clients, too */
+	const char *wanted_rate;
 	struct memory_spec memory;
 	const char *wanted_memory;
 	bool known; /* false: the memory limit known before stays */

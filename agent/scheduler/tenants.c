@@ -109,6 +109,8 @@ void usage_add(struct usage *sum, const struct usage *more)
 	sum->held += more->held;
 	sum->limit.used += more->limit.used;
 	sum->limit.throttled += more->limit.throttled;
+	sum->rate.time += more->rate.time;
+	sum->rate.missed_time += more->rate.missed_time;
 	sum->tuning += more->tuning;
 	sum->active |= more->active;
 	sum->memory_reserved += more->memory_reserved;

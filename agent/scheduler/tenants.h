@@ -13,6 +13,7 @@
 #include "kubernetes/container.h"
 #include "hardware/limit.h"
 #include "scheduler/gpu.h"
+#include "policy/min-rate.h"
 #include "policy/objective.h"
 #include "scheduler/tenant-spec.h"
 
@@ -43,6 +44,9 @@ struct usage {
 	struct objective objective; /* of the tenant's latency objective, when it has one */
 	uint64_t held;      /* ns that its clients were held for same-level clients, or by hand */
 	struct limit limit; /* of compute */
+	struct min_rate rate;
+	bool rate_alone;    /* min-rates.c's: nobody else could run at the last look */
+	uint32_t rate_told; /* min-rate-report.c's */
 	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;
 	uint64_t tuning;
@@ -70,6 +74,9 @@ struct tenant {
 	char wanted_latency[32]; /* as written, perhaps refused; empty: none */
 	uint32_t compute_limit;  /* per cent of a GPU's time; 0: none */
 	char wanted_compute[32]; /* as written, perhaps refused; empty: none */
+	uint32_t min_rate;       /* thousandths of its speed alone; 0: none */
+	bool min_rate_holds;     /* among same-level clients, too */
+	char wanted_rate[32];    /* as written, perhaps refused; empty: none */
 	uint32_t yield;          /* policy/yield.h */
 	bool yield_refused;
 	char wanted_yield[32];     /* as written, perhaps refused; empty: none */
@@ -89,6 +96,16 @@ struct tenant {
 /* Names the container in the log. */
 #define WHOSE       "namespace '%s', pod '%s', container '%s': "
 #define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
+
+/* The first of its container's clients on its GPU: that stands for all of them. */
+static inline bool client_is_first(const struct client *client)
+{
+	const struct client *first = client->tenant->clients;
+
+	while (first->gpu != client->gpu)
+		first = first->tenant_next;
+	return first == client;
+}
 
 struct tenants {
 	struct tenant *all; /* hash by key */

@@ -8,6 +8,7 @@ static const struct pod_names pod_names = {.priority = "weir.dev/priority",
 					   .compute = "weir.dev/compute-limit",
 					   .memory_full = "weir.dev/memory-full",
 					   .yield = "weir.dev/yield",
+					   .min_rate = "weir.dev/min-rate",
 					   .memory = "weir.dev/memory",
 					   .weight = "weir.dev/weight",
 					   .share = "weir.dev/gpu-share"};

@@ -97,11 +97,12 @@ static void test_everything(void **state)
 		      "  weightAnnotation: example.org/w\n"
 		      "  computeAnnotation: example.org/c\n"
 		      "  yieldAnnotation: example.org/y\n"
+		      "  minRateAnnotation: example.org/r\n"
 		      "  raiseNamespaces: [a, b]\n"
 		      "standalone:\n"
 		      "  rules:\n"
 		      "  - {uid: 1000, level: high, share: 30, latencySlo: 2ms, memory: 8Gi, "
-		      "computeLimit: 25, yield: needed+25%}\n"
+		      "computeLimit: 25, yield: needed+25%, minRate: 0.8}\n"
 		      "  - cgroup: /batch*\n"
 		      "    level: low\n"
 		      "limits: {clients: 10, clientsPerContainer: 3}\n"
@@ -126,6 +127,7 @@ static void test_everything(void **state)
 	assert_string_equal(config.kubernetes.names.weight, "example.org/w");
 	assert_string_equal(config.kubernetes.names.compute, "example.org/c");
 	assert_string_equal(config.kubernetes.names.yield, "example.org/y");
+	assert_string_equal(config.kubernetes.names.min_rate, "example.org/r");
 	assert_string_equal(config.kubernetes.names.share, "r/s");
 	assert_string_equal(config.gpu.policy->name, "wfq");
 	assert_true(config.gpu.scheduling.aging == POLICY_NEVER);
@@ -136,6 +138,7 @@ static void test_everything(void **state)
 	assert_int_equal(config.rules[0].share, 30);
 	assert_int_equal(config.rules[0].compute_limit, 25);
 	assert_int_equal(config.rules[0].yield, 26);
+	assert_int_equal(config.rules[0].min_rate, 800);
 	assert_int_equal(config.rules[1].yield, 0);
 	assert_int_equal(config.rules[0].latency_slo, 2000000);
 	assert_true(config.rules[0].memory == 8ull << 30);
@@ -256,6 +259,9 @@ static const struct {
 	 "f.yaml:1:49: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, yield: all}]}",
 	 "f.yaml:1:42: expected whole, needed, or needed+N% with N from 0 to 100, not `all`"},
+	{"standalone: {rules: [{level: low, minRate: 0}]}",
+	 "f.yaml:1:44: expected a number above 0 and at most 1, with up to three decimals, not "
+	 "`0`"},
 	{"standalone: {rules: [{level: low, latencySlo: 1us}]}",
 	 "f.yaml:1:47: expected a duration from 100us to 10s, like 2ms, not `1us`"},
 	{"standalone: {rules: [{level: low, memory: 8GB}]}",

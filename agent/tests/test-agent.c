@@ -414,6 +414,13 @@ static void test_pod(void **state)
 	atomic_store(&fake.status->gpu_sms, 132);
 	cleanup(freep) char *sms = rig_status();
 	assert_non_null(strstr(sms, "\"smsNeeded\":0,\"smsLeft\":132,\"leavesPart\":false"));
+	/* So does a minimum rate, which same-level clients leave to it up to its share. */
+	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "0.8");
+	tell_changed(&agent);
+	assert_true(fake.control->flags & WEIR_CONTROL_RATED);
+	cleanup(freep) char *rates = rig_status();
+	assert_non_null(strstr(rates, "\"minRate\":0.8,\"minRateMissed\":false"));
+	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "80%");
 	snprintf(known_pod->yield, sizeof(known_pod->yield), "%s", "half");
 	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "much");
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
@@ -425,6 +432,8 @@ static void test_pod(void **state)
 	assert_non_null(strstr(status, "\"computeLimitRefused\":\"much\""));
 	assert_non_null(strstr(status, "\"yieldRefused\":\"half\",\"yield\":\"whole\""));
 	assert_int_equal(fake.control->yield, 0);
+	assert_non_null(strstr(status, "\"minRateRefused\":\"80%\""));
+	assert_false(fake.control->flags & WEIR_CONTROL_RATED);
 
 	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
 	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");

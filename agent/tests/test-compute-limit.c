@@ -1,6 +1,6 @@
 /* Compute limits and shares by slices in the scheduler, on a model of the GPU: the linker replaces
  * the measured time that a client's groups were not stopped. */
-#include "scheduler-world.h"
+#include "gpu-model.h"
 
 #include "hardware/slices.h"
 #include "scheduler/preemption.h"
@@ -10,103 +10,12 @@
 
 #include "weir/base.h"
 
-#define SECOND (1000 * MS)
-#define STEP   100000ull
+#define LIMIT_TEST(name) cmocka_unit_test_setup_teardown(name, model_set_up, world_tear_down)
 
-/* What the GPU does: those that are not stopped and have work share it. */
-static struct {
-	uint64_t ran[WORLD_CLIENTS];     /* ns on the GPU */
-	uint64_t enabled[WORLD_CLIENTS]; /* ns */
-	uint64_t changes[WORLD_CLIENTS]; /* when a stop or its end takes effect; 0: none is due */
-	bool stands[WORLD_CLIENTS];
-	bool silent[WORLD_CLIENTS]; /* reports nothing */
-} hardware;
-
-uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t now);
-
-uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t now)
-{
-	(void)now;
-	return hardware.enabled[container_of(channels, struct client, channels) - world.clients];
-}
-
-static void take_effect(unsigned i)
-{
-	bool stopped = world.clients[i].channels.stopped;
-
-	if (stopped == hardware.stands[i])
-		hardware.changes[i] = 0;
-	else if (!hardware.changes[i])
-		hardware.changes[i] = world.now + (stopped ? 700000 : 300000);
-	else if (world.now >= hardware.changes[i])
-		hardware.stands[i] = stopped;
-}
-
-static bool is_blocked(const struct client *client)
-{
-	return client->level < WEIR_DEMAND_LEVELS && world.demand[client->level].word;
-}
-
-static void pass(uint64_t ns)
-{
-	bool runs[WORLD_CLIENTS];
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
-		const struct client *client = &world.clients[i];
-		if (!client->gpu)
-			continue;
-		take_effect(i);
-		hardware.enabled[i] += hardware.stands[i] ? 0 : ns;
-		runs[i] = world.status[i].outstanding && !hardware.stands[i] &&
-			  !world.control[i].hold && !is_blocked(client);
-		n += runs[i];
+#define POLICY_TEST(name)                                                                     \
+	{                                                                                     \
+		"test_policy " name, test_policy, model_set_up, world_tear_down, (void *)name \
 	}
-	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
-		if (!world.clients[i].gpu || !runs[i])
-			continue;
-		hardware.ran[i] += ns / n;
-		if (!hardware.silent[i]) /* kernels of 2 ms */
-			world.status[i].executed = 1 + hardware.ran[i] / (2 * MS) * (2 * MS);
-	}
-	world.now += ns;
-}
-
-static void run(uint64_t ns)
-{
-	uint64_t end = world.now + ns, next = world.now;
-
-	while (world.now < end) {
-		if (world.now >= next)
-			next = scheduler_look(&world.scheduler, &world.gpu, world.now);
-		pass(STEP);
-	}
-}
-
-static int set_up(void **state)
-{
-	memset(&hardware, 0, sizeof(hardware));
-	return world_set_up(state);
-}
-
-#define LIMIT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, world_tear_down)
-
-#define POLICY_TEST(name)                                                               \
-	{                                                                               \
-		"test_policy " name, test_policy, set_up, world_tear_down, (void *)name \
-	}
-
-/* The agent's clock is behind the world's, which goes back to it: so do calls that are under way.
- */
-static void change(void)
-{
-	uint64_t before = world.now;
-
-	scheduler_change(&world.scheduler, &world.gpu);
-	world.now = loop_now();
-	for (unsigned i = 0; i < WORLD_CLIENTS; i++)
-		hardware.changes[i] += hardware.changes[i] ? world.now - before : 0;
-}
 
 static void come_with(unsigned i, uint8_t level, uint32_t percent)
 {
@@ -116,14 +25,6 @@ static void come_with(unsigned i, uint8_t level, uint32_t percent)
 	world.tenants[i].compute_limit = percent;
 	world.status[i].level = level;
 	change();
-}
-
-static uint64_t ms_of(unsigned i, uint64_t ns)
-{
-	uint64_t before = hardware.ran[i];
-
-	run(ns);
-	return (hardware.ran[i] - before) / MS;
 }
 
 /* No others want the GPU. */

@@ -171,6 +171,42 @@ static void test_memory(void **state)
 	tenants_deinit(&tenants);
 }
 
+static void test_min_rate(void **state)
+{
+	struct tenants tenants = {0};
+	struct tenant *tenant = add(&tenants, "a", "main", 3, 0);
+
+	(void)state;
+	add(&tenants, "b", "side", 3, 0);
+	tenant->min_rate = 800;
+	min_rate_set(&tenant->usages->rate, 800);
+	tenant->usages->rate.time = 5000000000;
+	tenant->usages->rate.missed_time = 1000000000;
+	char *text = write_all(&tenants, false);
+	assert_non_null(strstr(text, "weir_min_rate_ratio{"));
+	assert_null(strstr(text, "weir_min_rate_attained_ratio{")); /* not known yet */
+	free(text);
+	tenant->usages->rate.attained = 755;
+	tenant->usages->rate.missed = true;
+	text = write_all(&tenants, false);
+	const char *attained = strstr(text, "weir_min_rate_attained_ratio{");
+	assert_non_null(attained);
+	assert_non_null(strstr(attained, "container=\"main\",gpu=\"GPU-a\"} 0.755000\n"));
+	const char *missed = strstr(text, "weir_min_rate_missed{");
+	assert_non_null(missed);
+	assert_non_null(strstr(missed, "container=\"main\",gpu=\"GPU-a\"} 1\n"));
+	assert_non_null(strstr(text, "\"} 5.000000000\n"));
+
+	free(text);
+	tenant->min_rate = 0; /* the counters stay */
+	text = write_all(&tenants, false);
+	assert_null(strstr(text, "weir_min_rate_ratio{"));
+	assert_null(strstr(text, "weir_min_rate_attained_ratio{"));
+	assert_non_null(strstr(text, "weir_min_rate_missed_seconds_total{"));
+	free(text);
+	tenants_deinit(&tenants);
+}
+
 /* The counters stay when the limit goes. */
 static void test_compute(void **state)
 {
@@ -326,15 +362,11 @@ static void test_top(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_deprecated_names),
-		cmocka_unit_test(test_standalone),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_top),
-		cmocka_unit_test(test_objective),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_compute),
-		cmocka_unit_test(test_start_time_stays),
+		cmocka_unit_test(test_metrics),    cmocka_unit_test(test_deprecated_names),
+		cmocka_unit_test(test_standalone), cmocka_unit_test(test_table),
+		cmocka_unit_test(test_top),        cmocka_unit_test(test_objective),
+		cmocka_unit_test(test_memory),     cmocka_unit_test(test_compute),
+		cmocka_unit_test(test_min_rate),   cmocka_unit_test(test_start_time_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,13 +33,11 @@ static struct pod *make_pod(enum pod_note note, const char *value, const char *n
 	struct pod *pod = calloc(1, sizeof(*pod));
 
 	assert_non_null(pod);
-	char *const values[POD_NOTES] = {[NOTE_PRIORITY] = pod->priority,
-					 [NOTE_LATENCY_SLO] = pod->latency_slo,
-					 [NOTE_MEMORY] = pod->memory,
-					 [NOTE_WEIGHT] = pod->weight,
-					 [NOTE_COMPUTE] = pod->compute_limit,
-					 [NOTE_MEMORY_FULL] = pod->memory_full,
-					 [NOTE_YIELD] = pod->yield};
+	char *const values[POD_NOTES] = {
+		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
+		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
+		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full,
+		[NOTE_YIELD] = pod->yield,           [NOTE_MIN_RATE] = pod->min_rate};
 	snprintf(values[note], POD_NOTE_MAX, "%s", value);
 	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
 	if (!*value)
@@ -92,6 +90,14 @@ static const struct {
 	{NOTE_MEMORY_FULL, "wait", "default", FINE, ""},
 	{NOTE_MEMORY_FULL, "fail", "default", FINE, ""},
 	{NOTE_MEMORY_FULL, "Wait", "default", PROBLEM_INVALID, "expected fail or wait"},
+	{NOTE_MIN_RATE, "0.3", "default", FINE, ""},
+	{NOTE_MIN_RATE, "0.8", "trusted", FINE, ""},
+	{NOTE_MIN_RATE, "0.301", "default", PROBLEM_REFUSED, "holds against lower levels only"},
+	{NOTE_MIN_RATE, "1", "default", PROBLEM_REFUSED, "above the container's 30 shares"},
+	{NOTE_MIN_RATE, "0", "default", PROBLEM_INVALID, "'0' is no minimum rate"},
+	{NOTE_MIN_RATE, "1.1", "trusted", PROBLEM_INVALID, "above 0 and at most 1"},
+	{NOTE_MIN_RATE, "80%", "trusted", PROBLEM_INVALID, "the pod has none"},
+	{NOTE_MIN_RATE, "", "default", PROBLEM_INVALID, "is empty"},
 	{NOTE_YIELD, "whole", "default", FINE, ""},
 	{NOTE_YIELD, "needed", "default", FINE, ""},
 	{NOTE_YIELD, "needed+25%", "default", FINE, ""},
@@ -230,6 +236,7 @@ static void has_room_for_all(void **state)
 	strcpy(pod->compute_limit, "x");
 	strcpy(pod->memory_full, "x");
 	strcpy(pod->yield, "x");
+	strcpy(pod->min_rate, "x");
 	pod->labels_like_note = (1u << POD_NOTES) - 1;
 	for (size_t i = 0; i < POD_UNKNOWN_MAX; i++)
 		memset(pod->unknown[i], 'x', sizeof(pod->unknown[i]) - 1);

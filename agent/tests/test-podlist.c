@@ -14,18 +14,19 @@
 
 #include <cmocka.h>
 
-#define POD                                                                                     \
-	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","                \
-	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\","           \
-	"\"weir.dev/latency-slo\":\"2ms\",\"weir.dev/memory\":\"8Gi\",\"weir.dev/"              \
-	"weight\":\"7\",\"weir.dev/compute-limit\":\"30\",\"weir.dev/yield\":\"needed+25%\"}}," \
-	"\"spec\":{\"priorityClassName\":\"gold\",\"containers\":[{\"name\":\"main\","          \
-	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"40\"}}},{\"name\":\"waiting\"}],"  \
-	"\"initContainers\":[{\"name\":\"first\","                                              \
-	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"300\"}}}]},"                       \
-	"\"status\":{\"qosClass\":\"Burstable\","                                               \
-	"\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"},"      \
-	"{\"name\":\"waiting\"}],"                                                              \
+#define POD                                                                                    \
+	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","               \
+	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\","          \
+	"\"weir.dev/latency-slo\":\"2ms\",\"weir.dev/memory\":\"8Gi\",\"weir.dev/"             \
+	"weight\":\"7\",\"weir.dev/compute-limit\":\"30\",\"weir.dev/"                         \
+	"yield\":\"needed+25%\",\"weir.dev/min-rate\":\"0.8\"}},"                              \
+	"\"spec\":{\"priorityClassName\":\"gold\",\"containers\":[{\"name\":\"main\","         \
+	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"40\"}}},{\"name\":\"waiting\"}]," \
+	"\"initContainers\":[{\"name\":\"first\","                                             \
+	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"300\"}}}]},"                      \
+	"\"status\":{\"qosClass\":\"Burstable\","                                              \
+	"\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"},"     \
+	"{\"name\":\"waiting\"}],"                                                             \
 	"\"initContainerStatuses\":[{\"name\":\"first\",\"containerID\":\"cri-o://bbb\"}]}}"
 
 #define STATIC_POD                                                                              \
@@ -86,6 +87,7 @@ static void reads_a_pod(void **state)
 	assert_string_equal(pod->weight, "7");
 	assert_string_equal(pod->compute_limit, "30");
 	assert_string_equal(pod->yield, "needed+25%");
+	assert_string_equal(pod->min_rate, "0.8");
 	assert_int_equal(pod->least_share, 40);
 	assert_string_equal(pod_container(pod, "aaa")->name, "main");
 	assert_int_equal(pod_container(pod, "aaa")->share, 40);

@@ -443,6 +443,7 @@ static struct pod_report start_report(struct gpu *const *gpus)
 						     .compute = "w/compute",
 						     .memory_full = "w/full",
 						     .yield = "w/yield",
+						     .min_rate = "w/rate",
 						     .share = "w/share"};
 	config.kubernetes.node = client.node;
 	pod->qos = CONTAINER_QOS_BEST_EFFORT;

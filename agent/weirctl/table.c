@@ -39,6 +39,8 @@ static const struct {
 	{"WAIT %", RATE, PERCENT, "waitShare"},
 	{"LAUNCHES/S", RATE, COUNT, "launchRate"},
 	{"LIMIT %", BOTH, COUNT, "computeLimit"},
+	{"MIN RATE %", BOTH, PERCENT, "minRate"},
+	{"HAS %", BOTH, PERCENT, "minRateAttained"},
 	{"SMS", RATE, COUNT, "smsNeeded"},
 	{"SMS LEFT", RATE, COUNT, "smsLeft"},
 	{"GPU", BOTH, TEXT, "gpu"},
@@ -105,6 +107,18 @@ static void put_reason(char *cell, const cJSON *client)
 	}
 }
 
+/* The same, and what it does not get. */
+static void put_reasons(char *cell, const cJSON *client)
+{
+	const char *why = text_of(client, "minRateWhy");
+	size_t at;
+
+	put_reason(cell, client);
+	at = strlen(cell);
+	if (*why)
+		snprintf(cell + at, CELL - at, "; min-rate missed: %s", why);
+}
+
 /* The terminal must see no control characters. */
 static void make_printable(char *text)
 {
@@ -119,7 +133,7 @@ static void fill_row(struct row *row, const cJSON *client)
 		const cJSON *item = cJSON_GetObjectItem(client, columns[i].key);
 		char *cell = row->cell[i];
 		if (columns[i].kind == REASON)
-			put_reason(cell, client);
+			put_reasons(cell, client);
 		else if (columns[i].kind <= CONTAINER)
 			put_text(cell, columns[i].kind, columns[i].key, client);
 		else if (cJSON_IsNumber(item))

@@ -24,6 +24,7 @@ odd_annotations=(
     "compute-limit|0|'0' is no limit"
     "compute-limit|30%|'30%' is no limit"
     "yield|needed+101%|'needed+101%' is not understood"
+    "min-rate|1.2|'1.2' is no minimum rate"
     "prio|high|weir.dev/prio is no annotation of Weir"
     "latencySlo|2ms|weir.dev/latencySlo is no annotation of Weir"
 )

@@ -30,16 +30,17 @@ struct tick {
 	/* look: */
 	struct totals totals; /* read again after `drive` */
 	bool moved;           /* launches have begun since the last look */
-	bool contended;       /* gates are closed, or may close at any time */
-	bool slo;             /* the pod has a latency objective */
-	bool waited;          /* others wait for this client's kernels, or did so lately */
-	bool rebinding;       /* another level is to be settled */
-	bool samples;         /* measured launches have not been read */
-	bool flying;          /* launches in forms are in flight */
-	bool forms;           /* kernels' forms are to be made or launched; */
-	bool awaited;         /* a launch waits for them */
-	bool due;             /* the moment has come for which a row asked by @alarm */
-	uint64_t alarm;       /* ns until the next look at the latest; 0: any */
+	/* Gates are closed, or may close at any time, or the agent must know what is done. */
+	bool contended;
+	bool slo;       /* the pod has a latency objective */
+	bool waited;    /* others wait for this client's kernels, or did so lately */
+	bool rebinding; /* another level is to be settled */
+	bool samples;   /* measured launches have not been read */
+	bool flying;    /* launches in forms are in flight */
+	bool forms;     /* kernels' forms are to be made or launched; */
+	bool awaited;   /* a launch waits for them */
+	bool due;       /* the moment has come for which a row asked by @alarm */
+	uint64_t alarm; /* ns until the next look at the latest; 0: any */
 
 	/* work: */
 	bool changing;   /* a change of level is going on */

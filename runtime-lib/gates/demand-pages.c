@@ -262,11 +262,15 @@ uint64_t pages_set_below(const struct level_binding *binding, unsigned level, bo
 	return others & ~own;
 }
 
-/* The SMs stand in the pages before the bit does, and until `whole` takes their place. */
+/* While the client leaves the GPU to others, the agent takes its bit away, and gives it back.
+ *
+ * The SMs stand in the pages before the bit does, and until `whole` takes their place. */
 bool pages_set(struct client *client, const struct level_binding *binding)
 {
 	bool whole = sms_are_whole(client);
 
+	if (binding_flag(binding, WEIR_CONTROL_LEAVES))
+		return false;
 	if (!whole)
 		sms_publish(client);
 	bool first =

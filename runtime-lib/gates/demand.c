@@ -97,7 +97,8 @@ static void fit(struct client *client)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	unsigned lowest;
 
-	if (!atomic_load(&streams_have_levels) || !binding || binding->bit == WEIR_BIT_SHARED)
+	if (!atomic_load(&streams_have_levels) || !binding || binding->bit == WEIR_BIT_SHARED ||
+	    binding_flag(binding, WEIR_CONTROL_LEAVES))
 		return;
 	do {
 		lowest = streams_lowest(client, binding->level);

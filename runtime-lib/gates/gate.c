@@ -175,7 +175,8 @@ void gate_init(struct client *client)
 void gate_look(struct client *client, struct tick *tick)
 {
 	(void)client;
-	tick->contended = tick->binding && binding_contended(tick->binding);
+	tick->contended = tick->binding && (binding_contended(tick->binding) ||
+					    binding_flag(tick->binding, WEIR_CONTROL_RATED));
 }
 
 /* The time with work outstanding behind closed gates, as seen at each look. */

@@ -528,6 +528,32 @@ static void the_level_falls_while_the_need_is_shown(void **state)
 	end(n);
 }
 
+/* Ahead of its minimum rate: its work is told, but neither launches nor copies show demand. */
+static void one_that_leaves_shows_nothing(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	agent.control->flags = WEIR_CONTROL_LEAVES;
+	launch(n, 1, 2);
+	assert_int_equal(agent.status->outstanding, 1);
+	launch(n, 2, 4);
+	assert_false(demand_set_speculatively(client, atomic_load(&client->binding)));
+	assert_true(all_clear());
+	finish_work(n);
+	launch(n, 1, 4);
+	assert_true(all_clear());
+	/* It lacks its rate: the agent shows what is there, and it shows what comes. */
+	agent.control->flags = 0;
+	for (unsigned q = 0; q < 2; q++)
+		agent.demand[q]->word = agent.demand[q]->whole = OWN;
+	finish_work(n);
+	driver->streams_busy = 1;
+	launch(n, 1, 2);
+	assert_shown(0, 2);
+	end(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -547,6 +573,7 @@ int main(void)
 		cmocka_unit_test(sums_follow_the_last_need),
 		cmocka_unit_test(the_need_grows_while_it_is_shown),
 		cmocka_unit_test(the_level_falls_while_the_need_is_shown),
+		cmocka_unit_test(one_that_leaves_shows_nothing),
 	};
 
 	driver_load();

@@ -261,15 +261,13 @@ static void progress_is_told(void **state)
 	gone(n);
 }
 
-/* The agent compares what sliced clients got, and their streams never run dry. */
-static void progress_under_slices_is_told(void **state)
+static void progress_is_told_with(uint32_t flags)
 {
-	(void)state;
 	unsigned n = welcomed(0, 1);
 
 	learn(n, 120, 50000);
 	assert_true(eventually(agent.status->outstanding == 0));
-	agent.control->flags = WEIR_CONTROL_SLICED;
+	agent.control->flags = flags;
 	driver->streams_busy = driver->events_busy = 1;
 	uint64_t before = agent.status->executed;
 	launches_up_to_a_marker(n, 120);
@@ -282,6 +280,19 @@ static void progress_under_slices_is_told(void **state)
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	agent.control->flags = 0;
 	gone(n);
+}
+
+/* The agent compares what sliced clients got, and their streams never run dry. */
+static void progress_under_slices_is_told(void **state)
+{
+	(void)state;
+	progress_is_told_with(WEIR_CONTROL_SLICED);
+}
+
+static void progress_for_a_minimum_rate_is_told(void **state)
+{
+	(void)state;
+	progress_is_told_with(WEIR_CONTROL_RATED);
 }
 
 /* What ran before a gate is known, though it is closed and the stream never runs dry. */
@@ -599,6 +610,7 @@ int main(void)
 		cmocka_unit_test(a_start_behind_one_that_took_far_too_long_is_measured),
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_under_slices_is_told),
+		cmocka_unit_test(progress_for_a_minimum_rate_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(starts_after_the_objective_are_counted),
 		cmocka_unit_test(starts_behind_others_are_late),

@@ -27,6 +27,7 @@
   "memory" (default "weir.dev/memory" $levels.memoryAnnotation)
   "weight" (default "weir.dev/weight" $levels.weightAnnotation)
   "yield" (default "weir.dev/yield" $levels.yieldAnnotation)
+  "rate" (default "weir.dev/min-rate" $levels.minRateAnnotation)
   "full" (default "weir.dev/memory-full" $levels.memoryFullAnnotation)
   "compute" (default "weir.dev/compute-limit" $levels.computeAnnotation) | toJson }}
 {{- end }}

@@ -125,7 +125,7 @@ plugin.yaml: |
 agent/config/config.c): a change of it restarts the pods. The plugin applies everything. (list $ PROFILE) */}}
 {{- define "weir.fixedConfig" -}}
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
-{{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" "computeAnnotation" "memoryFullAnnotation" "yieldAnnotation" }}
+{{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" "computeAnnotation" "memoryFullAnnotation" "yieldAnnotation" "minRateAnnotation" }}
 {{- $mps := pick (default dict $file.mps) "program" "root" "preload" "dir" }}
 {{- $rest := omit $file "policy" "scheduling" "mode" "hardwarePreemption" "disobedience" "memoryDefault" "memoryFull" "memoryWait" "memoryOvercommit" "gpus" "logLevel" "limits" "health" "unregistered" "standalone" "levels" "mps" }}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}

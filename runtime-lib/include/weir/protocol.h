@@ -422,6 +422,11 @@ enum weir_control_flags {
 	 * sets weir_demand_page.whole, and some of them may need only a part of the SMs. So a form
 	 * that can leave a part of the SMs waits for `whole` instead of `word`. */
 	WEIR_CONTROL_SPATIAL = 1u << 6,
+	/* The client has a minimum rate: what it has finished must be reported within a
+	 * millisecond. */
+	WEIR_CONTROL_RATED = 1u << 7,
+	/* The client is ahead of that rate: its work shows no demand. */
+	WEIR_CONTROL_LEAVES = 1u << 8,
 };
 
 #define WEIR_YIELD_MORE_MAX 100u

@@ -1,0 +1,94 @@
+/* A minimum rate (weir.dev/min-rate): a container keeps at least such a part of the speed that it
+ * has alone. Others get what is left. Pure.
+ *
+ * The rate of work is what clients report as finished (`executed` of the status page) for each ns
+ * with work outstanding. The rate alone is learned whenever nobody else runs, so it follows the
+ * clock and the program. The container's credit is the work by which it is ahead of its minimum
+ * rate. While it has none, others must not run: then it gains credit, as it is faster than it must
+ * be. When it has enough, it is ahead, and others may run until the credit is used up. How much
+ * slower it is beside them needs no model: slower work uses the credit up sooner.
+ *
+ * Reports are not trusted. Whatever the container reports, it counts as nearly as fast as alone
+ * while it is alone, so others always get at least half of their part of that time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MIN_RATE_ONE      1000u /* rates are in thousandths */
+#define MIN_RATE_EXPECTED "a number above 0 and at most 1, with up to three decimals"
+#define MIN_RATE_TEXT_MAX 8
+#define MIN_RATE_NO_CAUSE "others keep slowing it down, or its work is too short to be measured"
+#define MIN_RATE_UNKNOWN  UINT64_MAX
+
+#define MIN_RATE_AHEAD_NS  5000000ull /* credit that lets others run */
+#define MIN_RATE_LUMPS     4          /* or so much as this many of its launches, if that is more */
+#define MIN_RATE_DEBT      4          /* times that: what is missing beyond it is forgotten */
+#define MIN_RATE_SETTLE_NS 3000000ull /* until others have left: not counted as alone */
+#define MIN_RATE_KNOWN_NS  20000000ull   /* alone, until the rate alone is known */
+#define MIN_RATE_LEARN_NS  200000000ull  /* alone, for that: it is given up then */
+#define MIN_RATE_FORGET_NS 1000000000ull /* alone, until earlier work counts half */
+#define MIN_RATE_SECOND_NS 1000000000ull /* with work: then it is judged */
+#define MIN_RATE_SHORT     20u           /* thousandths: it is missed if it falls short by more */
+
+/* Why a container may not have its minimum rate. Bits. */
+enum min_rate_hindrance {
+	MIN_RATE_CROWDED = 1u << 0, /* others with minimum rates lack theirs, too */
+	MIN_RATE_ABOVE = 1u << 1,   /* higher levels have work */
+	MIN_RATE_EQUALS = 1u << 2,  /* same-level clients have work, and it is above its share */
+};
+
+/* Zero: no minimum. */
+struct min_rate {
+	uint32_t wanted; /* thousandths; 0: none */
+	bool ahead;      /* others may run */
+	int64_t credit;  /* ns of work at its speed alone */
+	uint64_t lump;   /* ns of work that are reported at once, lately */
+	uint64_t owned;  /* ns since nobody else may run */
+	bool begun;      /* and some of the work of that time was reported */
+	uint64_t since;  /* ns since the last such report */
+	uint64_t tried;  /* ns alone while its speed alone was not known */
+	struct {
+		uint64_t work, time; /* ns */
+	} alone;
+	struct {
+		uint64_t done, time, counted; /* ns: as reported; with work; as credited */
+	} turn;                               /* since nobody else runs; zero while others do */
+	struct {
+		uint64_t done, time; /* ns */
+		unsigned hindered;
+	} second;
+	/* Of the last second with work; MIN_RATE_UNKNOWN: the speed alone is not known, or there
+	 * was no such second. */
+	uint64_t attained;
+	bool missed;
+	unsigned hindered;
+	/* Counters, in ns: with work; in seconds in which it was missed. */
+	uint64_t time, missed_time;
+};
+
+/* Since the last call. */
+struct min_rate_use {
+	uint64_t time;     /* ns with work outstanding */
+	uint64_t work;     /* ns of GPU time, finished */
+	bool alone;        /* nobody else could run */
+	unsigned hindered; /* enum min_rate_hindrance */
+};
+
+/* In thousandths. False: @text is none. */
+bool min_rate_parse(const char *text, uint32_t *out);
+/* As min_rate_parse() takes it. Returns @out. */
+const char *min_rate_format(uint64_t thousandths, char out[MIN_RATE_TEXT_MAX]);
+
+/* @wanted: 0: none. A new one begins without credit, and keeps the rate alone. */
+void min_rate_set(struct min_rate *rate, uint32_t wanted);
+/* Counts @use: `ahead` is right afterwards. True: `missed` or why has changed. */
+bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use);
+/* It must be alone to learn its speed alone: others with minimum rates wait for that. */
+bool min_rate_learns(const struct min_rate *rate);
+/* ns until it may not be ahead any more. UINT64_MAX: it is not ahead. Then look at steady times:
+ * looks that follow reports make it seem faster. */
+uint64_t min_rate_next(const struct min_rate *rate);
+/* Why it is missed, or may be, in words. NULL: nothing is known to hinder it. */
+const char *min_rate_why(unsigned hindered);

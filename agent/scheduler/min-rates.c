@@ -1,0 +1,289 @@
+#include "scheduler/min-rates.h"
+
+#include "policy/policy.h"
+#include "scheduler/preemption.h"
+#include "scheduler/tenants.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+/* NULL: it has none. */
+static struct usage *rated(const struct client *client)
+{
+	struct usage *usage =
+		client->tenant->min_rate ? tenant_usage(client->tenant, client->gpu) : NULL;
+
+	return usage && usage->rate.wanted ? usage : NULL;
+}
+
+bool min_rates_listen(const struct client *client)
+{
+	return client->gpu->rated && client->tenant->min_rate;
+}
+
+bool min_rates_rule(const struct client *client)
+{
+	return min_rates_listen(client) && client->tenant->min_rate_holds;
+}
+
+static bool has_work(const struct client *client)
+{
+	return atomic_load(&client->pages.status->outstanding);
+}
+
+/* Its kernels run beside those of other clients of any level. */
+static bool runs_beside(const struct client *client)
+{
+	return client_is_concurrent(client) && !gpu_has_servers(client->gpu);
+}
+
+static bool tenant_has_work(const struct gpu *gpu, const struct tenant *tenant)
+{
+	bool work = false;
+
+	for (const struct client *client = tenant->clients; client; client = client->tenant_next)
+		work |= client->gpu == gpu && has_work(client);
+	return work;
+}
+
+/* It has work, and not enough credit to leave anything to others. */
+static bool lacks(const struct client *client)
+{
+	const struct usage *usage = rated(client);
+
+	return usage && !usage->rate.ahead && tenant_has_work(client->gpu, client->tenant);
+}
+
+static bool others_have_work(const struct gpu *gpu, const struct tenant *tenant)
+{
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (client->tenant != tenant && has_work(client))
+			return true;
+	return false;
+}
+
+/* @other, of another container, may run although @client lacks its rate. */
+static bool runs_despite(const struct client *other, const struct client *client)
+{
+	bool out = client_is_out(other) || other->held_until;
+
+	return has_work(other) && !out && other->level >= client->level;
+}
+
+static bool is_alone(const struct gpu *gpu, const struct client *client)
+{
+	const struct client *other = gpu->clients;
+
+	if (!lacks(client))
+		return !others_have_work(gpu, client->tenant);
+	while (other && (other->tenant == client->tenant || !runs_despite(other, client)))
+		other = other->gpu_next;
+	return !other;
+}
+
+/* Bits of enum min_rate_hindrance. */
+static unsigned hindrances(const struct gpu *gpu, const struct client *client)
+{
+	unsigned found = 0;
+
+	if (!lacks(client))
+		return 0;
+	for (const struct client *other = gpu->clients; other; other = other->gpu_next) {
+		if (other->tenant == client->tenant || !has_work(other))
+			continue;
+		found |= lacks(other) ? MIN_RATE_CROWDED : 0;
+		if (!runs_despite(other, client))
+			continue;
+		found |= other->level > client->level && !other->leaves ? MIN_RATE_ABOVE : 0;
+		found |= other->level == client->level && !lacks(other) ? MIN_RATE_EQUALS : 0;
+	}
+	return found;
+}
+
+/* What the client ran and wanted to run since the last look. An older libweir does not count the
+ * time. */
+static struct min_rate_use read_client(struct client *client, uint64_t passed)
+{
+	const struct weir_status_page *status = client->pages.status;
+	uint64_t executed = atomic_load(&status->executed), before = client->rate.executed;
+	uint64_t wanted = atomic_load(&status->demand_time), since = client->rate.wanted;
+	struct min_rate_use use = {
+		.work = before && executed > before ? executed - before : 0,
+		.time = since && wanted > since ? smaller(wanted - since, passed) : 0,
+	};
+
+	client->rate.executed = executed;
+	client->rate.wanted = wanted;
+	if (!wanted && has_work(client))
+		use.time = passed;
+	return use;
+}
+
+/* Clients of a container work at the same time. While its own limit stops it nothing counts. */
+static struct min_rate_use read_tenant(const struct gpu *gpu, const struct tenant *tenant,
+				       uint64_t passed)
+{
+	struct min_rate_use use = {0};
+	bool stopped = false;
+
+	for (struct client *client = tenant->clients; client; client = client->tenant_next) {
+		if (client->gpu != gpu)
+			continue;
+		struct min_rate_use more = read_client(client, passed);
+		use.work += more.work;
+		use.time = larger(use.time, more.time);
+		stopped |= client->over_limit || client->held_until;
+	}
+	return stopped ? (struct min_rate_use){0} : use;
+}
+
+static void say(const struct tenant *tenant, const struct min_rate *rate)
+{
+	char attained[MIN_RATE_TEXT_MAX], wanted[MIN_RATE_TEXT_MAX];
+	const char *why = min_rate_why(rate->hindered);
+
+	log_limited(rate->missed ? LOG_WARNING : LOG_INFO, 1, WHOSE "minimum rate %s %s: %s%s%s",
+		    WHO(tenant), min_rate_format(rate->wanted, wanted),
+		    rate->missed ? "is missed" : "is met again",
+		    rate->attained == MIN_RATE_UNKNOWN ? "its speed alone is not known"
+						       : min_rate_format(rate->attained, attained),
+		    why ? "; " : "", why ? why : "");
+}
+
+static void charge(struct gpu *gpu, struct client *client, struct usage *usage, uint64_t passed)
+{
+	struct min_rate_use use = read_tenant(gpu, client->tenant, passed);
+	bool alone = usage->rate_alone && is_alone(gpu, client);
+
+	use.alone = alone;
+	use.hindered = hindrances(gpu, client);
+	if (min_rate_charge(&usage->rate, &use))
+		say(client->tenant, &usage->rate);
+}
+
+/* Who lacks its rate. Bits by level; the first one that must learn its speed alone. */
+struct lacking {
+	uint8_t levels, holding; /* also among same-level clients */
+	const struct client *learning;
+};
+
+static struct lacking find_lacking(const struct gpu *gpu)
+{
+	struct lacking found = {0};
+
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		if (!lacks(client))
+			continue;
+		found.levels |= (uint8_t)(1u << client->level);
+		found.holding |= (uint8_t)(client->tenant->min_rate_holds << client->level);
+		if (!found.learning && min_rate_learns(&rated(client)->rate))
+			found.learning = client;
+	}
+	return found;
+}
+
+/* @client must wait for one that lacks its rate. @leaves: it is ahead of its own. Of several that
+ * lack theirs the first one learns its speed alone first. */
+static bool waits(const struct client *client, const struct lacking *lacking, bool leaves)
+{
+	uint8_t own = (uint8_t)(1u << client->level), above = (uint8_t)(0xfe << client->level);
+	const struct client *first = lacking->learning;
+
+	if (leaves)
+		return lacking->levels;
+	if (lacks(client))
+		return first && first->tenant != client->tenant && first->level >= client->level;
+	return (lacking->levels & above && runs_beside(client)) || lacking->holding & own;
+}
+
+static void apply(struct gpu *gpu, struct client *client, const struct lacking *lacking)
+{
+	const struct usage *usage = rated(client);
+	bool leaves = usage && usage->rate.ahead;
+	bool in_turns = leaves && !runs_beside(client);
+
+	client->kept_out = waits(client, lacking, leaves) ||
+			   (in_turns && others_have_work(gpu, client->tenant));
+	client->leaves = leaves;
+	client_set_flag(client, WEIR_CONTROL_LEAVES, leaves);
+	if (!usage)
+		return;
+	/* Each time: work that comes meanwhile shows demand. */
+	if (leaves || client->paused)
+		gpu_pause(gpu, client, leaves || client->over_limit);
+	else if (!client->over_limit)
+		gpu_show(gpu, client);
+}
+
+static uint64_t next_look(const struct gpu *gpu, const struct client *client,
+			  const struct usage *usage, uint64_t now)
+{
+	uint64_t due = min_rate_next(&usage->rate);
+
+	if (!tenant_has_work(gpu, client->tenant))
+		return POLICY_NEVER;
+	if (!others_have_work(gpu, client->tenant))
+		return now + MIN_RATES_QUIET_NS;
+	return now + smaller(larger(due, MIN_RATES_LATE_NS), MIN_RATES_LOOK_NS);
+}
+
+uint64_t min_rates_look(struct gpu *gpu, uint64_t now)
+{
+	uint64_t passed = now > gpu->rates_looked ? now - gpu->rates_looked : 0;
+	uint64_t next = POLICY_NEVER;
+	struct usage *usage;
+
+	if (!gpu->rated)
+		return POLICY_NEVER;
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (client_is_first(client) && (usage = rated(client)))
+			charge(gpu, client, usage, passed);
+	struct lacking lacking = find_lacking(gpu);
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
+		apply(gpu, client, &lacking);
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+		if (!client_is_first(client) || !(usage = rated(client)))
+			continue;
+		usage->rate_alone = is_alone(gpu, client);
+		next = smaller(next, next_look(gpu, client, usage, now));
+	}
+	gpu->rates_looked = now;
+	return next;
+}
+
+uint64_t min_rates_sum(const struct gpu *gpu)
+{
+	uint64_t sum = 0;
+
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		sum += client_is_first(client) ? client->tenant->min_rate : 0;
+	return sum;
+}
+
+static void end(struct gpu *gpu, struct client *client)
+{
+	client_set_flag(client, WEIR_CONTROL_LEAVES, false);
+	if (client->leaves && !client->over_limit)
+		gpu_pause(gpu, client, false);
+	client->kept_out = client->leaves = false;
+}
+
+void min_rates_refresh(struct gpu *gpu, uint64_t now)
+{
+	bool before = gpu->rated;
+
+	gpu->rated = false;
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+		uint32_t wanted = client->tenant->min_rate;
+		struct usage *usage =
+			client->tenant->usages || wanted ? tenant_usage(client->tenant, gpu) : NULL;
+		if (usage)
+			min_rate_set(&usage->rate, wanted);
+		gpu->rated |= rated(client) != NULL;
+		client_set_flag(client, WEIR_CONTROL_RATED, rated(client));
+		if (!rated(client))
+			end(gpu, client);
+	}
+	if (!before)
+		gpu->rates_looked = now;
+}

@@ -1,0 +1,97 @@
+#include "gpu-model.h"
+
+#include <string.h>
+
+#include "weir/base.h"
+
+#define STEP 100000ull
+
+struct gpu_model hardware;
+
+uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t now);
+
+uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t now)
+{
+	(void)now;
+	return hardware.enabled[container_of(channels, struct client, channels) - world.clients];
+}
+
+static void take_effect(unsigned i)
+{
+	bool stopped = world.clients[i].channels.stopped;
+
+	if (stopped == hardware.stands[i])
+		hardware.changes[i] = 0;
+	else if (!hardware.changes[i])
+		hardware.changes[i] = world.now + (stopped ? 700000 : 300000);
+	else if (world.now >= hardware.changes[i])
+		hardware.stands[i] = stopped;
+}
+
+static bool is_blocked(const struct client *client)
+{
+	return client->level < WEIR_DEMAND_LEVELS && world.demand[client->level].word;
+}
+
+static void pass(uint64_t ns)
+{
+	bool runs[WORLD_CLIENTS];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
+		const struct client *client = &world.clients[i];
+		if (!client->gpu)
+			continue;
+		take_effect(i);
+		hardware.enabled[i] += hardware.stands[i] ? 0 : ns;
+		runs[i] = world.status[i].outstanding && !hardware.stands[i] &&
+			  !world.control[i].hold && !is_blocked(client);
+		n += runs[i];
+		world.status[i].demand_time += world.status[i].outstanding ? ns : 0;
+	}
+	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
+		if (!world.clients[i].gpu || !runs[i])
+			continue;
+		hardware.ran[i] += ns / n;
+		if (!hardware.silent[i]) /* kernels of 2 ms */
+			world.status[i].executed = 1 + hardware.ran[i] / (2 * MS) * (2 * MS);
+	}
+	world.now += ns;
+}
+
+void run(uint64_t ns)
+{
+	uint64_t end = world.now + ns, next = world.now;
+
+	while (world.now < end) {
+		if (world.now >= next)
+			next = scheduler_look(&world.scheduler, &world.gpu, world.now);
+		pass(STEP);
+	}
+}
+
+uint64_t ms_of(unsigned i, uint64_t ns)
+{
+	uint64_t before = hardware.ran[i];
+
+	run(ns);
+	return (hardware.ran[i] - before) / MS;
+}
+
+/* The agent's clock is behind the world's, which goes back to it: so do calls that are under way.
+ */
+void change(void)
+{
+	uint64_t before = world.now;
+
+	scheduler_change(&world.scheduler, &world.gpu);
+	world.now = loop_now();
+	for (unsigned i = 0; i < WORLD_CLIENTS; i++)
+		hardware.changes[i] += hardware.changes[i] ? world.now - before : 0;
+}
+
+int model_set_up(void **state)
+{
+	memset(&hardware, 0, sizeof(hardware));
+	return world_set_up(state);
+}

@@ -1,0 +1,23 @@
+/* A scheduler (scheduler-world.h) with a model of the GPU: clients that are not stopped, held or
+ * blocked and have work share it. The linker must replace channels_ran(). */
+#pragma once
+
+#include "scheduler-world.h"
+
+#define SECOND (1000 * MS)
+
+extern struct gpu_model {
+	uint64_t ran[WORLD_CLIENTS];     /* ns on the GPU */
+	uint64_t enabled[WORLD_CLIENTS]; /* ns */
+	uint64_t changes[WORLD_CLIENTS]; /* when a stop or its end takes effect; 0: none is due */
+	bool stands[WORLD_CLIENTS];
+	bool silent[WORLD_CLIENTS]; /* reports nothing */
+} hardware;
+
+int model_set_up(void **state);
+/* The scheduler looks when it wants to. */
+void run(uint64_t ns);
+/* What client @i runs in the next @ns, in ms. */
+uint64_t ms_of(unsigned i, uint64_t ns);
+/* Limits, rates or levels have changed. */
+void change(void);
