@@ -80,16 +80,16 @@ define compile-rules
 COMPILED += $2
 $(B)/obj/$2/%.o: %.c | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$($1_CPPFLAGS) $$(INCLUDES) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
 $(B)/obj/$2/%.o: $(B)/gen/%.c | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$($1_CPPFLAGS) $$(INCLUDES) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
 $(B)/obj/$2/%.o: $(B)/gen/%.S | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$($1_CPPFLAGS) $$(INCLUDES) -c $$< -o $$@
 $(B)/obj/$2/%.o: %.S | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$($1_CPPFLAGS) $$(INCLUDES) -c $$< -o $$@
 endef
 
 define object-rules
