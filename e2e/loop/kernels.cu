@@ -125,3 +125,230 @@ extern "C" __global__ void copy_file(weir::loop_args args, uint64_t *out, const 
 		});
 	});
 }
+
+/* Block 0 listens at @text; all blocks answer its connections until n have ended. out[0]: connections;
+ * out[1]: bytes; out[2]: the listener; out[3]: it is open. */
+namespace {
+__device__ void answer(loop &l, uint64_t *out, int listener, uint64_t n)
+{
+	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64) + (blockIdx.x << 20);
+
+	weir::net::receive_any(l, listener, buffer, 1 << 20, [=](loop &got, int64_t size, int peer) {
+		if (size == -ECANCELED)
+			return;
+		if (size <= 0) {
+			add(out, 1);
+			__syncthreads();
+			if (weir::detail::peek(out) >= n)
+				weir::close(got, listener, [](loop &, int64_t) {});
+			else
+				answer(got, out, listener, n);
+			return;
+		}
+		for (uint32_t i = threadIdx.x; i < size; i += blockDim.x)
+			buffer[i] ^= 0x20;
+		add(out + 1, static_cast<uint64_t>(size));
+		weir::net::send(got, peer, buffer, static_cast<uint64_t>(size),
+				[=](loop &sent, int64_t) { answer(sent, out, listener, n); });
+	});
+}
+__device__ void await_listener(loop &l, uint64_t *out, uint64_t n)
+{
+	__syncthreads();
+	bool open = weir::detail::peek(out + 3) != 0;
+	__syncthreads();
+	if (open)
+		answer(l, out, static_cast<int>(weir::detail::peek(out + 2)), n);
+	else
+		weir::timer::after(l, 1000000, [=](loop &later, int64_t) {
+			await_listener(later, out, n);
+		});
+}
+} // namespace
+extern "C" __global__ void server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		if (blockIdx.x) {
+			await_listener(l, out, n);
+			return;
+		}
+		weir::net::listen(l, text, 128, [=](loop &open, int64_t file) {
+			set(out + 2, file);
+			__threadfence();
+			set(out + 3, 1);
+			if (file >= 0)
+				answer(open, out, static_cast<int>(file), n);
+		});
+	});
+}
+
+/* Listens, connects to itself, and sends @n bytes through a connection in both directions with
+ * accept(). out[0]: bytes that came back; out[1]: result of a receive after the end; out[2]: errors. */
+namespace {
+__device__ void echo_once(loop &l, uint64_t *out, int peer, uint64_t left)
+{
+	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64);
+
+	weir::net::receive(l, peer, buffer, 1 << 20, [=](loop &got, int64_t size) {
+		if (size <= 0) {
+			add(out + 2, 1);
+			return;
+		}
+		weir::net::send(got, peer, buffer, static_cast<uint64_t>(size), [=](loop &sent, int64_t put) {
+			if (put != size)
+				add(out + 2, 1);
+			if (left > static_cast<uint64_t>(size))
+				echo_once(sent, out, peer, left - static_cast<uint64_t>(size));
+			else
+				weir::close(sent, peer, [](loop &, int64_t) {});
+		});
+	});
+}
+__device__ void read_back(loop &l, uint64_t *out, int peer, uint64_t n, uint64_t have)
+{
+	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64) + (4 << 20);
+
+	weir::net::receive(l, peer, buffer + have, n - have, [=](loop &got, int64_t size) {
+		if (size <= 0) {
+			add(out + 2, 1);
+			return;
+		}
+		uint64_t all = have + static_cast<uint64_t>(size);
+		if (all < n) {
+			read_back(got, out, peer, n, all);
+			return;
+		}
+		uint32_t wrong = 0;
+		for (uint64_t i = threadIdx.x; i < n; i += blockDim.x)
+			wrong += buffer[i] != static_cast<uint8_t>(i * 7);
+		if (wrong)
+			atomicAdd(reinterpret_cast<unsigned long long *>(out + 2), 100ull);
+		set(out, static_cast<int64_t>(all));
+		weir::net::receive(got, peer, buffer, 64, [=](loop &end, int64_t last) {
+			set(out + 1, last);
+			weir::close(end, peer, [](loop &, int64_t) {});
+		});
+	});
+}
+} // namespace
+extern "C" __global__ void both_ends(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		uint8_t *source = reinterpret_cast<uint8_t *>(out + 64) + (2 << 20);
+		for (uint64_t i = threadIdx.x; i < n; i += blockDim.x)
+			source[i] = static_cast<uint8_t>(i * 7);
+		weir::net::listen(l, text, 1, [=](loop &open, int64_t file) {
+			int listener = static_cast<int>(file);
+			if (file < 0) {
+				set(out + 2, file);
+				return;
+			}
+			weir::net::accept(open, listener, [=](loop &accepted, int64_t peer) {
+				echo_once(accepted, out, static_cast<int>(peer), n);
+				weir::close(accepted, listener, [](loop &, int64_t) {});
+			});
+			weir::net::connect(open, text, [=](loop &connected, int64_t peer) {
+				if (peer < 0) {
+					set(out + 2, peer);
+					return;
+				}
+				weir::net::send(connected, static_cast<int>(peer), source, n,
+						[=](loop &, int64_t put) {
+							if (put != static_cast<int64_t>(n))
+								add(out + 2, 1);
+						});
+				read_back(connected, out, static_cast<int>(peer), n, 0);
+			});
+		});
+	});
+}
+
+/* Three timers of n, 2 n and 3 n ns, set in another order. out[0]: which came, a bit each; out[1]: sum
+ * of their results; out[2]: that came too early. */
+extern "C" __global__ void timers(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		uint64_t set_at = weir::detail::now();
+		for (uint64_t k = 0; k < 3; k++) {
+			uint64_t i = (k + 1) % 3 + 1;
+			weir::timer::after(l, i * n, [=](loop &, int64_t r) {
+				if (threadIdx.x == 0) {
+					out[0] |= 1 << i;
+					out[1] += static_cast<uint64_t>(r);
+					out[2] += weir::detail::now() - set_at < i * n;
+				}
+			});
+		}
+	});
+}
+
+/* Calls function n with 1..5 in 40 bytes; out[0]: its result; out[8..12]: the bytes afterwards. */
+extern "C" __global__ void calls(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		if (threadIdx.x < 5)
+			out[8 + threadIdx.x] = threadIdx.x + 1;
+		__syncthreads();
+		weir::host::call(l, static_cast<uint32_t>(n), out + 8, 40,
+				 [=](loop &, int64_t r) { set(out, r); });
+	});
+}
+
+/* Block 0 ends the loop with code n, while the others wait for a timer of an hour. */
+extern "C" __global__ void exits(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		weir::timer::after(l, 3600000000000ull, [=](loop &, int64_t) { add(out, 1); });
+		if (blockIdx.x == 0)
+			l.post_task([=](loop &last) { last.exit(static_cast<int>(n)); });
+	});
+}
+
+/* Sums 0..n-1 in each thread, with sums saved where the block must leave. out[0]: sum over threads;
+ * out[1]: times that it was saved. */
+namespace {
+__device__ void sum_up(loop &l, uint64_t *out, uint64_t i, uint64_t n, uint64_t sum)
+{
+	uint64_t *saved = out + 64 + blockIdx.x * blockDim.x + threadIdx.x;
+
+	for (; i < n; i++) {
+		sum += i;
+		if (l.yield_if_needed([&](loop &leaving) {
+			    *saved = sum;
+			    add(out + 1, 1);
+			    uint64_t next = i + 1;
+			    leaving.post_task([=](loop &back) {
+				    sum_up(back, out, next, n, out[64 + blockIdx.x * blockDim.x + threadIdx.x]);
+			    });
+		    }))
+			return;
+	}
+	atomicAdd(reinterpret_cast<unsigned long long *>(out), sum);
+}
+} // namespace
+extern "C" __global__ void sums(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) { sum_up(l, out, 0, n, 0); });
+}
+
+/* n logical blocks on those of the loop. out[0]: that ran; out[1]: sum of their numbers; out[2]: a
+ * ticket; out[3]: blocks of the loop that are done. */
+extern "C" __global__ void shared_out(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		weir::each_block(
+			l, reinterpret_cast<uint32_t *>(out + 2), static_cast<uint32_t>(n),
+			[=](loop &, uint32_t i) {
+				add(out, 1);
+				add(out + 1, i);
+			},
+			[=](loop &) { add(out + 3, 1); });
+	});
+}

@@ -6,7 +6,7 @@ $(LOOP_GEN)/%.ptx: e2e/loop/%.cu $(LOOP_DEVICE)
 	@echo "  NVCC    $@"
 	$(Q)$(NVCC) -std=c++17 -ptx -arch=compute_75 -Iruntime-lib/include -o $@ $<
 
-LOOP_TESTS := test-gpu-loop
+LOOP_TESTS := test-gpu-loop test-gpu-loop-net
 UNIT_TESTS += $(LOOP_TESTS)
 define loop-test
 $1_SRC      := e2e/loop/$1.c e2e/loop/fixture.c

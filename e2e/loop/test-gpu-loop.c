@@ -119,6 +119,22 @@ static void errors_are_values(void **state)
 	assert_int_equal((int64_t)fx.seen[0], -ENOENT);
 }
 
+static void each_block_runs_all_once(void **state)
+{
+	(void)state;
+	assert_int_equal(fixture_run("shared_out", &usual, 50), 0);
+	assert_int_equal(fx.seen[0], 50);
+	assert_int_equal(fx.seen[1], 49 * 50 / 2);
+	assert_int_equal(fx.seen[3], BLOCKS);
+}
+
+static void yielding_changes_no_result(void **state)
+{
+	(void)state;
+	assert_int_equal(fixture_run("sums", &usual, 1000), 0);
+	assert_int_equal(fx.seen[0], 999u * 1000 / 2 * 64 * BLOCKS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +144,8 @@ int main(void)
 		cmocka_unit_test(files_are_copied),
 		cmocka_unit_test(files_are_copied_without_uring),
 		cmocka_unit_test(errors_are_values),
+		cmocka_unit_test(each_block_runs_all_once),
+		cmocka_unit_test(yielding_changes_no_result),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

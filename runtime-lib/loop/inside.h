@@ -117,6 +117,7 @@ void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t res
 void network_ask(struct weir_loop *loop, struct slot *slot);
 void network_again(struct weir_loop *loop, struct handle *connection);
 int64_t network_add(struct weir_loop *loop, int fd, uint32_t listener);
+void network_end_accepts(struct weir_loop *loop, struct handle *listener);
 void network_close(struct weir_loop *loop, struct handle *handle);
 /* Of a slot that asked: true, and it asks again; false: the result is for the kernel. */
 bool network_received(struct weir_loop *loop, struct slot *slot, int64_t result);

@@ -348,6 +348,8 @@ static void drain(struct weir_loop *loop)
 		if (handle->kind == HANDLE_LISTENER || handle->kind == HANDLE_CONNECTION) {
 			handle->closing = true;
 			shutdown(handle->fd, SHUT_RDWR);
+			if (handle->kind == HANDLE_LISTENER)
+				network_end_accepts(loop, handle);
 		}
 	}
 	for (uint32_t i = 0; i < loop->rings.slots; i++) {

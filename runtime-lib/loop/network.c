@@ -216,6 +216,17 @@ static void close_connection(struct weir_loop *loop, struct handle *connection)
 	handles_close(&loop->handles, connection);
 }
 
+/* A Unix socket that is shut down does not end an accept. */
+void network_end_accepts(struct weir_loop *loop, struct handle *listener)
+{
+	if (listener->accepting)
+		loop->engine->type->cancel(loop->engine, &listener->io);
+	for (uint32_t i = 0; i < loop->rings.slots; i++)
+		if (loop->slots[i].handle == listener &&
+		    loop->slots[i].request.op == WEIR_LOOP_ACCEPT)
+			loop->engine->type->cancel(loop->engine, &loop->slots[i].io);
+}
+
 /* With the connections that the program does not have. */
 static void close_listener(struct weir_loop *loop, struct handle *listener)
 {
@@ -235,6 +246,7 @@ static void close_listener(struct weir_loop *loop, struct handle *listener)
 	while (listener->asking != NO_SLOT)
 		loop_answer(loop, take_asking(loop, listener), -ECANCELED);
 	shutdown(listener->fd, SHUT_RDWR);
+	network_end_accepts(loop, listener);
 	handles_close(&loop->handles, listener);
 }
 

@@ -258,11 +258,11 @@ void requests_start(void *context, uint32_t number, const struct weir_loop_reque
 
 void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t result)
 {
+	if (slot->handle->closing && result <= 0)
+		result = -ECANCELED;
 	if (slot->request.op == WEIR_LOOP_RECEIVE_ANY && network_received(loop, slot, result))
 		return;
 	if (slot->request.op == WEIR_LOOP_SEND)
 		network_again(loop, slot->handle);
-	if (slot->handle->closing && result <= 0)
-		result = -ECANCELED;
 	loop_answer(loop, slot, result);
 }

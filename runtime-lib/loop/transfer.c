@@ -1,5 +1,6 @@
 /* Data of requests. Up to WEIR_LOOP_INLINE bytes lie beside the slot, where the kernel copies them
- * itself. More goes through pinned staging buffers and a copy engine, piece by piece:
+ * itself; also if it asked for more, and no more came. More goes through pinned staging buffers and
+ * a copy engine, piece by piece:
  *
  *   read, receive:  file or socket -> buffer -> GPU
  *   write, send:    GPU -> buffer -> file or socket
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TOGETHER 4u    /* pieces of one transfer in flight */
 #define ALIGNED  4096u /* what O_DIRECT wants */
@@ -180,7 +182,10 @@ static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t resul
 		end_early(slot, piece->offset + piece->filled, result);
 	if (result < 0 && !is_file(slot))
 		end_early(slot, piece->offset, result);
-	if (piece->filled)
+	if (!piece->offset && piece->filled <= WEIR_LOOP_INLINE) {
+		memcpy(rings_data(&loop->rings, piece->slot), piece->buffer, piece->filled);
+		end_piece(loop, piece);
+	} else if (piece->filled)
 		copy(loop, piece);
 	else
 		end_piece(loop, piece);

@@ -20,7 +20,8 @@
  *    WEIR_LOOP_CAPTURE bytes, and the same in all threads: the first thread's is kept. What threads
  *    have of their own, and shared memory, must be saved by the program in device memory.
  *  - A callback runs once, with all threads of its block, after the callback that registered it has
- *    returned. Callbacks of a block run one after the other.
+ *    returned. Callbacks of a block run one after the other. Those that are due at the same time
+ *    run in the order of their slots, not in that of their answers.
  *  - 0: registered. -ENOBUFS: the block has as many callbacks as it may have (weir_loop_options);
  *    nothing happens. Other errors come to the callback as a negative errno.
  *  - Buffers belong to the request until its callback runs. They lie in device memory.
@@ -189,7 +190,7 @@ public:
 	}
 
 	/* For the functions below: registers @callback for the answer to a request. @deliver: where
-	 * an answer's inline data goes; nullptr: there is none. The request is sent when the
+	 * results of 1..WEIR_LOOP_INLINE bytes go; nullptr: the result counts none. The request is sent when the
 	 * callback that runs now has returned. */
 	template <class F>
 	__device__ int request(const weir_loop_request &request, void *deliver, F callback);
@@ -353,6 +354,7 @@ inline __device__ int loop::request_with(weir_loop_request request, const void *
 
 	if (i < 0)
 		return i;
+	detail::barrier(); /* other threads may have written what this one copies */
 	detail::copy(detail::here().args.data + uint64_t{slot_(i)} * WEIR_LOOP_INLINE, data, size);
 	queue_(static_cast<uint32_t>(i), request);
 	return 0;
@@ -508,7 +510,7 @@ inline __device__ void loop::dispatch_()
 		requests_ &= ~(1u << i);
 		result = detail::peek(&block_().results[i]);
 		void *deliver = reinterpret_cast<void *>(callback.deliver);
-		if (deliver && result > 0) {
+		if (deliver && result > 0 && result <= WEIR_LOOP_INLINE) {
 			detail::copy_in(deliver,
 					detail::here().args.data +
 						uint64_t{slot_(i)} * WEIR_LOOP_INLINE,
@@ -643,7 +645,7 @@ inline __device__ int fetch(loop &l, uint16_t op, int file, void *to, uint64_t s
 	weir_loop_request request = {op, WEIR_LOOP_NO_SLOT, file, offset,
 				     reinterpret_cast<uint64_t>(to), size, 0, {}};
 
-	return l.request(request, size <= WEIR_LOOP_INLINE ? to : nullptr, callback);
+	return l.request(request, to, callback);
 }
 template <class F>
 inline __device__ int put(loop &l, uint16_t op, int file, const void *from, uint64_t size,
