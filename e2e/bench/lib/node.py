@@ -27,6 +27,7 @@ class Tenant:
     share: int = 0  # 0: the agent's default
     slo: str = ""
     limit: int = 0  # of compute, per cent; 0: none
+    rate: float = 0  # minimum, of its speed alone; 0: none
     yields: str = ""  # what lower levels are to leave to it; empty: the default
 
 
@@ -298,6 +299,7 @@ class Node:
         more = f"      share: {tenant.share}\n" if tenant.share else ""
         more += f"      latencySlo: {tenant.slo}\n" if tenant.slo else ""
         more += f"      computeLimit: {tenant.limit}\n" if tenant.limit else ""
+        more += f"      minRate: {tenant.rate}\n" if tenant.rate else ""
         more += f"      yield: {tenant.yields}\n" if tenant.yields else ""
         return f"    - {self.identities.rule(tenant.name)}\n      level: {tenant.level}\n{more}"
 

@@ -1,0 +1,186 @@
+"""A latency-sensitive client keeps 0.5 to 0.9 of its speed alone (`weir.dev/min-rate`), and a partner below it gets what is
+left: FlexSched's Canny kernel beside its six partners, as PTX; then products of matrices and training steps, whose
+kernels are closed."""
+
+import statistics
+import time
+
+import loops
+from clock import Clock, shown
+from coexec import KERNELS
+from node import Failure, Tenant
+from report import at_least, at_most
+from servers import length
+from workers import SLOTS, Job, pool_of, progress
+
+SHOWS = "a minimum rate of 0.5 to 0.9 of the speed alone is met, and the partner gets the rest; PTX and closed kernels"
+PAPER = "FlexSched table 4"
+BOUNDS = {
+    "short of the rate": at_most(2, " points"),
+    **{f"the partner's part at {rate}": at_least(part) for rate, part in ((0.5, 31), (0.6, 23), (0.7, 16), (0.8, 9), (0.9, 1))},
+}
+BASELINES = ("each alone", "MPS or time-slicing", "no minimum rate")
+NEEDS = ("gpu", "mps", "pytorch", "root")
+SIMULATED = True
+MODES = ("mps", "timeslice")
+RATED = Tenant("rated", "high")
+TENANTS = (*SLOTS, RATED, Tenant("partner", "low"), Tenant("plain-a", "low"), Tenant("plain-b", "low"))
+
+RATES = (0.5, 0.6, 0.7, 0.8, 0.9)
+SENSITIVE, PARTNERS = "GCEDD", ("MM", "VA", "BS", "RED", "PF", "HST")
+SENSITIVE_US, PARTNER_US = 500, 2000  # of a launch
+SETTLE, SECONDS = 0.4, 1.2  # of PTX: before the time that counts, and that
+CLOSED = (("train", "mm"), ("mm", "train"), ("graph", "mm"))  # the sensitive one, its partner
+CLOSED_SETTLE, CLOSED_SECONDS, ALONE = 0.6, 2, 1
+
+
+def job(name, us, tenant=""):
+    workload, kernel = KERNELS[name]
+    return Job(workload, kernel=kernel, us=us, tenant=tenant)
+
+
+def set_rate(bench, rate):
+    """The rated client's, 0: none. Waits until the agent has read it."""
+    bench.node.change_tenants({RATED.name: {"rate": rate}})
+    end = time.monotonic() + 10
+    while any(client.get("minRate", 0) != rate for client in rated(bench)):
+        if time.monotonic() > end:
+            raise Failure(f"the agent does not take the minimum rate {rate}")
+        time.sleep(0.02)
+
+
+def rated(bench):
+    """The agent's status of the client at level high."""
+    return [client for client in bench.node.status() if client["level"] == 2]
+
+
+def said(bench):
+    return " ".join(f"{client['minRateAttained']:.3f}" if "minRateAttained" in client else "?" for client in rated(bench))
+
+
+class Found:
+    """By rate and pair: what the sensitive client had of its speed alone, what its partner had of its own; per cent."""
+
+    def __init__(self, bench, what):
+        self.bench, self.what, self.rows = bench, what, {}
+
+    def add(self, rate, pair, had, left, more=""):
+        self.rows.setdefault(rate, {})[pair] = (had, left)
+        print(f"    {self.what}, {pair}: {rate or 'none'}: has {had:.1f} %, the partner {left:.1f} %{more}", flush=True)
+
+    def judge(self):
+        for rate, pairs in self.rows.items():
+            short = {pair: 100 * rate - had for pair, (had, _) in pairs.items()}
+            worst = max(short, key=short.get)
+            text = ", ".join(f"{pair} {had:.1f}:{left:.1f}" for pair, (had, left) in pairs.items())
+            self.bench.report.judge(f"{self.what}, {rate}: short of it, worst: {worst}", max(short[worst], 0), BOUNDS["short of the rate"], f"has:partner {text}")
+            mean = statistics.fmean(left for _, left in pairs.values())
+            self.bench.report.judge(f"{self.what}, {rate}: the partner's part of its speed alone, mean", mean, BOUNDS[f"the partner's part at {rate}"])
+
+
+# PTX
+
+
+def rates_of(bench, mode, jobs):
+    """Rounds a second of each, after SETTLE."""
+    settle, seconds = length(bench, SETTLE), length(bench, SECONDS)
+    ends = pool_of(bench).endless(mode, jobs, settle + seconds)
+    return [(progress(e, (settle + seconds) * 1e9) - progress(e, settle * 1e9)) / seconds for e in ends]
+
+
+def ptx(bench):
+    pool = pool_of(bench)
+    names = PARTNERS[:1] if bench.node.simulated else PARTNERS
+    high, found = job(SENSITIVE, SENSITIVE_US, RATED.name), Found(bench, f"PTX, {SENSITIVE}")
+    for mode in (pool.base, "Weir"):
+        pool.ensure(mode, [high, *(job(name, PARTNER_US) for name in names)])
+    base = {}
+    for name in names:
+        low = job(name, PARTNER_US)
+        alone = [rates_of(bench, "Weir", [each])[0] for each in (high, low)]
+        plain = [rates_of(bench, pool.base, [each])[0] for each in (high, low)]
+        base[name] = [100 * r / a for r, a in zip(rates_of(bench, pool.base, [high, low]), plain)]
+        for rate in (0, *RATES):
+            set_rate(bench, rate)
+            both = rates_of(bench, "Weir", [high, low])
+            had, left = (100 * r / a for r, a in zip(both, alone))
+            if rate:
+                found.add(rate, name, had, left, f"; the agent says {said(bench)}")
+            else:
+                base[name] += [had, left]
+        set_rate(bench, 0)
+    text = ", ".join(f"{name} {a:.0f}:{b:.0f}, {c:.0f}:{d:.0f}" for name, (a, b, c, d) in base.items())
+    bench.report.add(f"PTX, {SENSITIVE} and partner without a rate: {pool.base}, Weir", text)
+    found.judge()
+    pool.leave_all()
+
+
+# Closed kernels
+
+
+class Closed:
+    """@steps: by workload the GPU time of a step."""
+
+    def __init__(self, bench, clock):
+        self.clock, self.steps = clock, {}
+        workloads = tuple(dict.fromkeys(w for pair in CLOSED for w in pair))
+        bench.node.share_gpu(bench.mode == "mps")
+        self.high = loops.loop_of(bench, RATED.name, workloads)
+        self.low = loops.loop_of(bench, "partner", workloads)
+        self.plain = [loops.loop_of(bench, name, workloads, weir=False) for name in ("plain-a", "plain-b")]
+        for loop in self.all:
+            loop.wait_ready()
+        for workload in workloads:
+            self.steps[workload] = self.high.step_time(workload)
+
+    @property
+    def all(self):
+        return [self.high, self.low, *self.plain]
+
+    def used(self, runs, settle, seconds):
+        """Per cent of the GPU's time that each had, at the clock of the time; and steps a second."""
+        done, begin, _ = loops.together(runs, settle + seconds + 0.1)
+        begin += settle
+        parts = [statistics.fmean(loops.used(p, self.steps[w], begin, seconds)) for p, (_, w) in zip(done, runs)]
+        return parts, [p.rate(begin, begin + seconds) for p in done], self.clock.windows(begin, seconds)
+
+    def together(self, high, low, names):
+        return self.used([(high, names[0]), (low, names[1])], CLOSED_SETTLE, CLOSED_SECONDS)
+
+
+def closed(bench):
+    with Clock() as clock:
+        scene = Closed(bench, clock)
+        try:
+            judge_closed(bench, scene)
+        finally:
+            bench.node.change_tenants({RATED.name: {"rate": 0}})
+            loops.end_node(bench, scene.all)
+
+
+def judge_closed(bench, scene):
+    found, way = Found(bench, "closed"), "MPS" if bench.mode == "mps" else "time-slicing"
+    for names in CLOSED:
+        pair = "+".join(names)
+        alone = [scene.used([(loop, name)], CLOSED_SETTLE, ALONE) for loop, name in zip((scene.high, scene.low), names)]
+        free = [parts[0] for parts, _, _ in alone]
+        parts, _, _ = scene.together(*scene.plain, names)
+        text = [f"alone {free[0]:.1f} and {free[1]:.1f} % of the GPU's time", f"{way} {100 * parts[0] / free[0]:.1f}:{100 * parts[1] / free[1]:.1f}"]
+        for rate in (0, *RATES):
+            set_rate(bench, rate)
+            parts, rates, clocks = scene.together(scene.high, scene.low, names)
+            had, left = (100 * part / of for part, of in zip(parts, free))
+            by_rate = 100 * rates[0] / alone[0][1][0]
+            if rate:
+                found.add(rate, pair, had, left, f"; by steps a second, whatever the clock, {by_rate:.1f} %; {shown(clocks)}; the agent says {said(bench)}")
+            else:
+                text.append(f"Weir {had:.1f}:{left:.1f}")
+        set_rate(bench, 0)
+        bench.report.add(f"closed, {pair} without a rate", "; ".join(text))
+    found.judge()
+
+
+def run(bench):
+    ptx(bench)
+    if not bench.node.simulated:
+        closed(bench)
