@@ -272,14 +272,26 @@ static void look_for_death(struct client *client, uint64_t now)
 		channels_forget(&client->channels);
 }
 
+/* It makes room for a tight objective whose work fits into one slice. A stop, or its end, would
+ * interrupt that work: the driver lets the GPU switch anew. On an H100 that made a request of 0.3
+ * ms 0.3 ms longer. */
+static bool makes_room_shortly(const struct client *client)
+{
+	const struct run_queue_entry *current = client->entry.queue->current;
+
+	return !client->preemption.stopped_since && current && objective_is_tight(current->slo) &&
+	       current->remaining && current->remaining <= SLICE_BETWEEN * NS_PER_US;
+}
+
 /* Whether it was held for long enough. */
 static bool is_held_for_long(const struct client *client, uint64_t now)
 {
 	const struct preemption *preemption = &client->preemption;
 	bool obeys = !preemption->disobeyed && !client->ends_stops;
-	uint64_t limit = !obeys ? 0 : hold_limit_of(&client->channels);
+	uint64_t limit =
+		makes_room_shortly(client) ? PREEMPTION_HOLD_NS : hold_limit_of(&client->channels);
 
-	return now - preemption->hold_began >= limit;
+	return !obeys || now - preemption->hold_began >= limit;
 }
 
 /* True: it is to be stopped. */

@@ -237,6 +237,58 @@ static void test_slices(void **state)
 	assert_true(world.gpu.sliced);
 }
 
+static bool room_is_made(unsigned i)
+{
+	return world.control[i].hold && !world.clients[i].channels.stopped;
+}
+
+/* A tight objective: clients of its level make room for short work without the driver's calls. */
+static void test_short_requests(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("wfq"));
+	come_with(0, 1, 0);
+	come_with(1, 1, 0);
+	come_with(2, 1, 0);
+	come_with(3, 2, 0);
+	world.tenants[0].slo = OBJECTIVE_TIGHT / 10;
+	change();
+	work(1, 50 * MS);
+	look_after(MS);
+	work(2, 50 * MS);
+	look_after(MS);
+	assert_false(world.control[1].hold);
+	assert_true(world.clients[2].channels.stopped);
+	work(0, SLICE_BETWEEN * NS_PER_US);
+	look_after(MS / 10);
+	assert_false(world.control[0].hold);
+	assert_true(room_is_made(1));
+	assert_true(world.clients[2].channels.stopped);
+	work(0, 0);
+	look_after(MS / 10);
+	assert_false(world.control[1].hold);
+	/* It is longer than predicted. */
+	work(0, SLICE_BETWEEN * NS_PER_US);
+	look_after(MS / 10);
+	look_after(PREEMPTION_HOLD_NS - 1);
+	assert_true(room_is_made(1));
+	look_after(1);
+	assert_true(world.clients[1].channels.stopped);
+	work(0, 0);
+	look_after(MS / 10);
+	/* It is not short, or nobody knows. */
+	for (uint64_t remaining = 0; remaining <= MS; remaining += MS) {
+		world.status[0].outstanding = 1;
+		world.status[0].remaining = remaining;
+		look_after(MS / 10);
+		assert_true(world.control[1].hold);
+		assert_true(world.clients[1].channels.stopped);
+		work(0, 0);
+		look_after(MS / 10);
+		assert_false(world.clients[1].channels.stopped);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -250,6 +302,7 @@ int main(void)
 		LIMIT_TEST(test_without_the_hardware),
 		LIMIT_TEST(test_hold_and_limit),
 		LIMIT_TEST(test_slices),
+		LIMIT_TEST(test_short_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
