@@ -91,6 +91,26 @@ static void withdraw(struct run_queue *queue, struct run_queue_entry *entry)
 		queue->candidate = NULL;
 }
 
+/* When @entry must be current. Its objective counts until it has been current once since its work
+ * arrived. A concurrent client that is not held waits for nothing. */
+static uint64_t due_of(const struct run_queue *queue, const struct run_queue_entry *entry)
+{
+	uint64_t aging = queue->settings->aging, due = POLICY_NEVER;
+	uint64_t lead = queue->settings->late;
+
+	if (queue->concurrent && !entry->held)
+		return POLICY_NEVER;
+	if (aging < POLICY_NEVER - entry->waiting_since)
+		due = entry->waiting_since + aging;
+	if (entry->slo && !entry->waited) {
+		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0);
+		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
+		if (entry->arrived + wait < due)
+			due = entry->arrived + wait;
+	}
+	return due;
+}
+
 static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 {
 	struct run_queue *queue = entry->queue;
@@ -106,6 +126,7 @@ static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 	DL_APPEND(queue->waiting, entry);
 	note_waiting(queue, entry);
 	find_objective(queue);
+	queue->due = smaller(queue->due, due_of(queue, entry));
 }
 
 static void leave(struct run_queues *queues, struct run_queue_entry *entry)
@@ -210,26 +231,6 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 		find_objective(entry->queue);
 		entry->queue->candidate = NULL;
 	}
-}
-
-/* When @entry must be current. Its objective counts until it has been current once since its work
- * arrived. A concurrent client that is not held waits for nothing. */
-static uint64_t due_of(const struct run_queue *queue, const struct run_queue_entry *entry)
-{
-	uint64_t aging = queue->settings->aging, due = POLICY_NEVER;
-	uint64_t lead = queue->settings->late;
-
-	if (queue->concurrent && !entry->held)
-		return POLICY_NEVER;
-	if (aging < POLICY_NEVER - entry->waiting_since)
-		due = entry->waiting_since + aging;
-	if (entry->slo && !entry->waited) {
-		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0);
-		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
-		if (entry->arrived + wait < due)
-			due = entry->arrived + wait;
-	}
-	return due;
 }
 
 /* The waiting client that must be current before all others. By age that is the first in the list,

@@ -280,7 +280,7 @@ static bool makes_room_shortly(const struct client *client)
 	const struct run_queue_entry *current = client->entry.queue->current;
 
 	return !client->preemption.stopped_since && current && objective_is_tight(current->slo) &&
-	       current->remaining && current->remaining <= SLICE_BETWEEN * NS_PER_US;
+	       current->remaining <= SLICE_BETWEEN * NS_PER_US;
 }
 
 /* Whether it was held for long enough. */
