@@ -62,6 +62,15 @@ static bool others_have_work(const struct gpu *gpu, const struct tenant *tenant)
 	return false;
 }
 
+/* Of several that are ahead none makes room for another one. */
+static bool is_awaited(const struct gpu *gpu, const struct tenant *tenant)
+{
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (client->tenant != tenant && has_work(client) && !rated(client))
+			return true;
+	return false;
+}
+
 /* @other, of another container, may run although @client lacks its rate. */
 static bool runs_despite(const struct client *other, const struct client *client)
 {
@@ -202,8 +211,8 @@ static void apply(struct gpu *gpu, struct client *client, const struct lacking *
 	bool leaves = usage && usage->rate.ahead;
 	bool in_turns = leaves && !runs_beside(client);
 
-	client->kept_out = waits(client, lacking, leaves) ||
-			   (in_turns && others_have_work(gpu, client->tenant));
+	client->kept_out =
+		waits(client, lacking, leaves) || (in_turns && is_awaited(gpu, client->tenant));
 	client->leaves = leaves;
 	client_set_flag(client, WEIR_CONTROL_LEAVES, leaves);
 	if (!usage)

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "common/hash.h"
+#include "policy/min-rate.h"
 #include "policy/yield.h"
 #include "weir/units.h"
 
@@ -99,6 +100,13 @@ static int read_yield(struct reader *reader, const char *text, uint32_t *out)
 		       : fail(reader, "expected %s, not `%.40s`", YIELD_EXPECTED, text);
 }
 
+static int read_min_rate(struct reader *reader, const char *text, uint32_t *out)
+{
+	return min_rate_parse(text, out)
+		       ? 0
+		       : fail(reader, "expected %s, not `%.40s`", MIN_RATE_EXPECTED, text);
+}
+
 static int read_number(struct reader *reader, const char *text, uint32_t max, uint32_t *out)
 {
 	uint64_t value;
@@ -186,6 +194,8 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 		return read_number(reader, value, UINT16_MAX, &client->sms);
 	if (strcmp(option, "yield") == 0)
 		return read_yield(reader, value, &client->yield);
+	if (strcmp(option, "min-rate") == 0)
+		return read_min_rate(reader, value, &client->min_rate);
 	if (strcmp(option, "evict") == 0)
 		return read_evict(reader, value, &client->evict);
 	for (size_t i = 0; i < countof(times); i++)

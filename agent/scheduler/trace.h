@@ -4,6 +4,7 @@
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
  *               [launch=DURATION] [overlap=DURATION] [sms=N] [yield=whole|needed|needed+N%]
+ *               [min-rate=0.001..1]
  *   work TIME NAME DURATION
  *   end TIME
  *
@@ -13,7 +14,8 @@
  * to leave; with `never` they run to their end. `launch` is the length of each of its kernels;
  * without it all work launched at a time is one kernel. `overlap` is how much of each kernel's end
  * does not fill the GPU: under MPS another client's launch may begin then. `sms` is how many SMs
- * its kernels fill, `yield` what lower levels leave to it (policy/yield.h). `copies=3` makes
+ * its kernels fill, `yield` what lower levels leave to it (policy/yield.h), `min-rate` the part of
+ * its speed alone that it keeps (policy/min-rate.h). `copies=3` makes
  * NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and are written like durations
  * (`end 1.5s`). */
 #pragma once
@@ -33,14 +35,15 @@ struct trace_client {
 	uint8_t level;
 	uint32_t share;
 	/* All in ns. */
-	uint64_t slo;     /* 0: none */
-	uint64_t evict;   /* 0: not known; or TRACE_NEVER */
-	uint64_t every;   /* 0: only `work` lines */
-	uint64_t work;    /* at a time, for `every` and `always` */
-	uint64_t launch;  /* each of its launches; 0: all work at a time is one */
-	uint64_t overlap; /* of the end of each launch */
-	uint32_t sms;     /* 0: it fills the GPU */
-	uint32_t yield;   /* policy/yield.h */
+	uint64_t slo;      /* 0: none */
+	uint64_t evict;    /* 0: not known; or TRACE_NEVER */
+	uint64_t every;    /* 0: only `work` lines */
+	uint64_t work;     /* at a time, for `every` and `always` */
+	uint64_t launch;   /* each of its launches; 0: all work at a time is one */
+	uint64_t overlap;  /* of the end of each launch */
+	uint32_t sms;      /* 0: it fills the GPU */
+	uint32_t yield;    /* policy/yield.h */
+	uint32_t min_rate; /* thousandths; 0: none */
 	bool always;
 };
 

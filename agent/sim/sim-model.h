@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/sim.h"
+#include "policy/min-rate.h"
 #include "policy/run-queue.h"
 
 struct request {
@@ -23,6 +24,12 @@ struct actor {
 	uint64_t unseen;            /* ns that it ran since the agent's last look */
 	uint64_t active_since, stood_since;
 	uint64_t window_ran, window_busy_since;
+	/* sim-rates.c's. */
+	struct min_rate rate;
+	bool out;                     /* it must not run, so that a client gets its minimum rate */
+	bool leaves;                  /* it is ahead of its own: its demand does not count */
+	bool alone;                   /* nobody else could run at the last look */
+	uint64_t rate_ran, rate_busy; /* ns, as of then */
 };
 
 struct arrival {
@@ -63,6 +70,7 @@ struct sim {
 
 	struct actor *changed; /* since the agent's last look, in order of time */
 	uint64_t look_at, timer_at;
+	uint64_t rates_at; /* the next look at minimum rates; or POLICY_NEVER */
 	uint64_t window_end;
 };
 
@@ -72,6 +80,8 @@ struct sim {
 void sim_note(const struct sim *sim, const char *event, const struct actor *actor);
 /* The agent will see @actor at its next look. */
 void sim_mark_changed(struct sim *sim, struct actor *actor);
+/* Its demand counts from now on (@n: 1), or not any more (-1). */
+void sim_count_active(struct sim *sim, const struct actor *actor, int n);
 /* Call when its work or its hold has changed. */
 void sim_set_runnable(struct sim *sim, struct actor *actor);
 /* A request of @length ns comes; it is dropped if SIM_QUEUE_MAX wait. -ENOMEM. */
@@ -112,3 +122,8 @@ int sim_spatial_update(struct sim *sim);
 uint64_t sim_spatial_event(const struct sim *sim);
 /* ns of its launch that the client beside does in the next @passed ns. */
 uint64_t sim_beside_runs(const struct sim *sim, uint64_t passed);
+
+/* sim-rates.c: minimum rates. */
+
+/* The agent looks at them at `rates_at`, which it moves on. */
+void sim_rates_look(struct sim *sim);

@@ -81,8 +81,9 @@ static void look(struct sim *sim)
 	for (actor = changed; actor; actor = next) {
 		next = actor->changed_next;
 		actor->changed_prev = NULL;
-		run_queues_work(&sim->queues, &actor->entry, launches(actor), actor->outstanding,
-				sim->now);
+		bool in_turns = !actor->out && !actor->traits->min_rate;
+		run_queues_work(&sim->queues, &actor->entry, in_turns ? launches(actor) : 0,
+				actor->outstanding, sim->now);
 	}
 	uint64_t wanted = run_queues_decide(&sim->queues, sim->now);
 	uint64_t late = sim->options->late ? random_next(sim) % (sim->options->late + 1) : 0;
@@ -136,6 +137,7 @@ static uint64_t earliest(const struct sim *sim)
 		sim->ending ? sim->now + sim->ending->launch : POLICY_NEVER,
 		sim->look_at,
 		sim->timer_at,
+		sim->rates_at,
 		sim->options->window ? sim->window_end : POLICY_NEVER,
 		sim->at_work < sim->trace->n_work ? sim->trace->work[sim->at_work].at
 						  : POLICY_NEVER,
@@ -156,6 +158,8 @@ static int step(struct sim *sim)
 		r = sim_gpu_update(sim);
 	if (r < 0)
 		return r;
+	if (sim->now >= sim->rates_at)
+		sim_rates_look(sim);
 	if (sim->now >= sim->look_at || sim->now >= sim->timer_at) {
 		look(sim);
 		r = sim_gpu_update(sim);
@@ -192,6 +196,9 @@ static int set_up(struct sim *sim)
 			.window_busy_since = POLICY_NEVER,
 		};
 		actor->stats->share_min = 2;
+		if (traits->min_rate)
+			sim->rates_at = 0;
+		min_rate_set(&actor->rate, traits->min_rate);
 		run_queues_add(&sim->queues, &actor->entry);
 		int r = traits->always ? sim_arrive(sim, actor, traits->work) : 0;
 		if (r < 0)
@@ -233,6 +240,7 @@ int sim_run(struct sim_result *out, const struct trace *trace, const struct sim_
 			  .random = options->seed,
 			  .look_at = POLICY_NEVER,
 			  .timer_at = POLICY_NEVER,
+			  .rates_at = POLICY_NEVER,
 			  .window_end = options->window};
 	int r = set_up(&sim);
 

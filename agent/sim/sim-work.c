@@ -31,7 +31,7 @@ static void look_soon(struct sim *sim)
 void sim_set_runnable(struct sim *sim, struct actor *actor)
 {
 	struct actor **list = &sim->runnable[actor->entry.level];
-	bool runnable = actor->n > 0 && !actor->entry.held;
+	bool runnable = actor->n > 0 && !actor->entry.held && !actor->out;
 
 	if (runnable == actor->runnable)
 		return;
@@ -40,6 +40,12 @@ void sim_set_runnable(struct sim *sim, struct actor *actor)
 		DL_APPEND(*list, actor);
 	else
 		DL_DELETE(*list, actor);
+}
+
+void sim_count_active(struct sim *sim, const struct actor *actor, int n)
+{
+	sim->n_active[actor->entry.level] += (unsigned)n;
+	sim_count_demand(sim, actor, n);
 }
 
 static int push(struct actor *actor, uint64_t now, uint64_t length)
@@ -79,8 +85,8 @@ int sim_arrive(struct sim *sim, struct actor *actor, uint64_t length)
 	actor->left = length;
 	actor->started = false;
 	actor->active_since = actor->stood_since = actor->window_busy_since = sim->now;
-	sim->n_active[actor->entry.level]++;
-	sim_count_demand(sim, actor, 1);
+	if (!actor->leaves)
+		sim_count_active(sim, actor, 1);
 	sim_set_runnable(sim, actor);
 	return 0;
 }
@@ -150,8 +156,8 @@ int sim_finish(struct sim *sim, struct actor *actor)
 	}
 	stats->busy += sim->now - actor->active_since;
 	actor->window_busy_since = POLICY_NEVER;
-	sim->n_active[actor->entry.level]--;
-	sim_count_demand(sim, actor, -1);
+	if (!actor->leaves)
+		sim_count_active(sim, actor, -1);
 	sim_set_runnable(sim, actor);
 	return 0;
 }

@@ -2,6 +2,7 @@
  */
 #include "config/config.h"
 #include "reports/fault-domain.h"
+#include "reports/min-rate-report.h"
 #include "reports/pod-report.h"
 #include "daemon/waiting.h"
 #include "kubernetes/checkpoint.h"
@@ -648,6 +649,53 @@ static void pods_that_share_a_server_are_told_once(void **state)
 	fault_domain_look(client.events, NULL, &gpu, false);
 }
 
+/* Two pods with minimum rates of 0.8 and 0.7 on a GPU. One is missed; later so for another cause.
+ */
+static void missed_minimum_rates_are_told_once_for_each_cause(void **state)
+{
+	struct tenant tenants[] = {
+		{.identity = {.in_pod = true, .pod_uid = "u-1"}, .namespace_ = "ns"},
+		{.identity = {.in_pod = true, .pod_uid = "u-2"}, .namespace_ = "other"}};
+	struct client clients[] = {{.tenant = &tenants[0], .gpu_next = &clients[1]},
+				   {.tenant = &tenants[1]}};
+	struct gpu gpu = {.id = "GPU-1", .clients = clients, .rated = true};
+	struct pods *some = (struct pods *)&gpu; /* never looked at */
+	const uint32_t rates[] = {800, 200};
+
+	(void)state;
+	for (unsigned i = 0; i < countof(tenants); i++) {
+		clients[i].gpu = &gpu;
+		tenants[i].clients = &clients[i];
+		tenants[i].min_rate = rates[i];
+		min_rate_set(&tenant_usage(&tenants[i], &gpu)->rate, rates[i]);
+	}
+	struct min_rate *rate = &tenants[0].usages->rate;
+	min_rate_report_look(client.events, some, &gpu);
+	run_until(0);
+	rate->missed = true;
+	rate->attained = 655;
+	min_rate_report_look(client.events, some, &gpu);
+	min_rate_report_look(client.events, some, &gpu);
+	rate->hindered = MIN_RATE_ABOVE;
+	min_rate_report_look(client.events, some, &gpu);
+	run_until(2);
+	assert_non_null(strstr(server.seen[0].body, "\"MinRateMissed\""));
+	assert_non_null(strstr(server.seen[0].body, "had 0.655 of its speed alone"));
+	assert_non_null(strstr(server.seen[0].body, "not 0.8"));
+	assert_non_null(strstr(server.seen[1].body, "higher-level clients have work"));
+	rate->missed = false;
+	tenants[1].min_rate = 700;
+	min_rate_report_look(client.events, some, &gpu);
+	min_rate_report_look(client.events, some, &gpu);
+	run_until(4);
+	assert_string_equal(server.seen[2].path, "/api/v1/namespaces/ns/events");
+	assert_string_equal(server.seen[3].path, "/api/v1/namespaces/other/events");
+	assert_non_null(strstr(server.seen[3].body, "\"MinRatesExceedGPU\""));
+	assert_non_null(strstr(server.seen[3].body, "add up to 1.5"));
+	for (unsigned i = 0; i < countof(tenants); i++)
+		tenant_free_usages(&tenants[i]);
+}
+
 static void works_without_events_and_labels(void **state)
 {
 	(void)state;
@@ -680,6 +728,7 @@ int main(void)
 		TEST(a_waiting_pod_is_replaced_when_there_is_room),
 		TEST(a_replica_does_not_wait_for_ever),
 		TEST(pods_that_share_a_server_are_told_once),
+		TEST(missed_minimum_rates_are_told_once_for_each_cause),
 		TEST(works_without_events_and_labels),
 	};
 

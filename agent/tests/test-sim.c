@@ -283,6 +283,37 @@ static void test_several_above(void **unused)
 	sim_result_deinit(&result);
 }
 
+/* @first and @second have work all the time. What the first has of the GPU, in thousandths. */
+static uint64_t first_has(const char *policy, bool mps, const char *first, const char *second)
+{
+	struct sim_options options = options_for(policy);
+	char text[256];
+
+	options.mps = mps;
+	snprintf(text, sizeof(text),
+		 "client a always work=4ms launch=500us %s\n"
+		 "client b always work=4ms launch=500us %s\nend 4s",
+		 first, second);
+	struct sim_result result = play(text, options);
+	assert_true(result.clients[1].ran > 0);
+	assert_in_range(result.clients[0].ran + result.clients[1].ran, 3650 * MS, 4000 * MS);
+	uint64_t has = result.clients[0].ran / (4 * MS);
+	sim_result_deinit(&result);
+	return has;
+}
+
+/* One above keeps its minimum rate, and the one below gets the rest; so do two of a level. */
+static void test_min_rates(void **unused)
+{
+	(void)unused;
+	for (unsigned mps = 0; mps < 2; mps++) {
+		assert_in_range(first_has("hpf", mps, "level=high min-rate=0.5", ""), 480, 530);
+		assert_in_range(first_has("hpf", mps, "level=high min-rate=0.9", ""), 880, 930);
+		assert_in_range(first_has("wfq", mps, "min-rate=0.7", ""), 680, 730);
+		assert_in_range(first_has("whpf", mps, "min-rate=0.6", "min-rate=0.2"), 580, 820);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -292,7 +323,7 @@ int main(void)
 		cmocka_unit_test(test_own_order),      cmocka_unit_test(test_no_third),
 		cmocka_unit_test(test_short_launches), cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_what_is_left),   cmocka_unit_test(test_begins_beside),
-		cmocka_unit_test(test_several_above),
+		cmocka_unit_test(test_several_above),  cmocka_unit_test(test_min_rates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
