@@ -18,6 +18,7 @@ void demand_page_keep(struct weir_demand_page *page, uint64_t bits)
 {
 	atomic_fetch_and(&page->word, bits);
 	atomic_fetch_and(&page->whole, bits);
+	atomic_fetch_and(&page->places, bits);
 }
 
 void demand_page_clear(struct weir_demand_page *page)

@@ -36,7 +36,8 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 	tuner->seen_at = now;
 	tuner->n = 1;
 	tuner->candidates[0] = (struct candidate){0};
-	tuner->comparing = tuner->compared = tuner->refused = tuner->short_blocks = 0;
+	tuner->comparing = tuner->compared = tuner->refused = 0;
+	tuner->short_blocks = tuner->gives_places = 0;
 	tuner->assumed = 0;
 	tuner->best_ratio = 1;
 	candidate_use(tuner, 0);
@@ -115,6 +116,10 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 	if (decision.sample) {
 		if (runs_natively(tuner, waiting != WAITING_NOBODY))
 			decision.candidate = 0;
+	} else if (launch->places && load_relaxed(&tuner->gives_places) &&
+		   !autotune_forces(settings)) {
+		decision.candidate = 0;
+		decision.places = true;
 	} else if ((launch->native < too_short || is_bearable(settings, at, launch->native)) &&
 		   !autotune_forces(settings)) {
 		decision.candidate = 0;

@@ -21,11 +21,13 @@ struct launch_decision {
 	bool sample; /* measure this launch, */
 	bool apart;  /* without the time of its continuations */
 	bool forms;  /* the kernel runs in a form now or soon: prepare its stream */
+	bool places; /* native, because higher-level clients need no more than places of its blocks
+		      */
 	/* Filled in by the caller. */
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	int priority;               /* priority.h */
-	bool spatial; /* it can leave a part of the SMs, and higher levels say whether that will do
-		       */
+	/* It leaves a part of the SMs, or places, and higher levels say whether that will do. */
+	bool spatial;
 };
 
 /* Does a kernel of @ns need tuning? */

@@ -42,6 +42,8 @@ struct autotune_launch {
 	 * gates while nobody waits, and while somebody does. */
 	uint64_t short_alone, short_waited;
 	bool overtaken; /* launches of those who wait start before this one's waiting blocks */
+	/* Higher-level clients wait, but need only places of blocks that end. */
+	bool places;
 };
 
 /* A measured launch. */
@@ -117,7 +119,8 @@ struct autotuner {
 	_Atomic int32_t native_grants; /* launches that must not, although somebody waits */
 	_Atomic uint32_t chain;        /* continuations of a launch */
 	_Atomic uint32_t refused;      /* the driver refused a launch in a form */
-	_Atomic uint32_t short_blocks; /* native blocks end within the latency */
+	_Atomic uint32_t short_blocks; /* native blocks end within the latency; */
+	_Atomic uint32_t gives_places; /* within PLACE_NS */
 	_Atomic uint32_t assumed;  /* nobody has measured the kernel: all launches are in a form */
 	_Atomic double best_ratio; /* of the candidates in use; at most 1 */
 	_Atomic int state;         /* enum autotune_state; the worker writes it */

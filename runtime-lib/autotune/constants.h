@@ -14,6 +14,7 @@
 /* How soon a form leaves */
 #define POLL_PERIOD_NS    8000u     /* between two looks at demand and hold, by one block for the whole GPU */
 #define POLL_NS           15000u    /* from the demand until a block sees it, plus from the last block to the end */
+#define PLACE_NS          30000u    /* blocks that end within this time give places to others as soon as a form would */
 #define SAFE_POINT_NS     10000u    /* largest distance of two safe points (transformer/FORMS.md) */
 
 /* Which configurations are worth a comparison */

@@ -393,10 +393,17 @@ static bool is_short(const struct autotuner *tuner)
 	return block_time(tuner, tuner->resident) <= tuner->settings->latency;
 }
 
+static bool gives_places(const struct autotuner *tuner)
+{
+	return tuner->resident && !whole_grid_fits(tuner) &&
+	       block_time(tuner, tuner->resident) <= PLACE_NS;
+}
+
 void launch_configs_prepare(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	tuner->resident = facts->resident;
 	atomic_store(&tuner->short_blocks, is_short(tuner) && tuner->resident);
+	atomic_store(&tuner->gives_places, gives_places(tuner));
 }
 
 void launch_configs_add(struct autotuner *tuner, const struct kernel_facts *facts,

@@ -71,10 +71,16 @@ static inline bool binding_has_slo(const struct level_binding *binding)
 	return load_relaxed(&control_page(binding)->latency_slo) != 0;
 }
 
+/* Bits of higher-level clients with work outstanding. */
+static inline uint64_t binding_demands(const struct level_binding *binding)
+{
+	return binding->wait ? load_acquire(&demand_page(binding->wait)->word) & ~binding->own : 0;
+}
+
 /* A higher level has work outstanding. */
 static inline bool binding_demanded(const struct level_binding *binding)
 {
-	return binding->wait && load_relaxed(&demand_page(binding->wait)->word) & ~binding->own;
+	return binding_demands(binding);
 }
 
 /* A gate of this binding would be closed now. */

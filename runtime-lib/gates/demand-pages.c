@@ -1,12 +1,12 @@
 #include "gates/demand-pages.h"
 
 #include "client/stream-level.h"
+#include "gates/priority.h"
 
-#define MANY        65536u           /* more than any GPU has */
-#define RETURN      (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
-#define KEPT_MAX    (2 * NS_PER_MS)  /* ns */
-#define SHORT       (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
-#define THREADS_MAX 1024u
+#define MANY     65536u           /* more than any GPU has */
+#define RETURN   (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
+#define KEPT_MAX (2 * NS_PER_MS)  /* ns */
+#define SHORT    (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always; /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -45,49 +45,23 @@ static bool is_beside(struct stream *stream)
 	       first != stream;
 }
 
-/* Blocks that an SM holds; at least 1. */
-static uint32_t fit_of(struct kernel_time *kernel, const struct geometry *geometry)
-{
-	uint64_t threads = 1;
-	int fit = load_relaxed(&kernel->fit);
-
-	if (fit)
-		return (uint32_t)fit;
-	for (unsigned i = 0; i < 3; i++)
-		threads *= smaller(geometry->block[i], THREADS_MAX + 1);
-	if (threads > THREADS_MAX ||
-	    real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&fit, (CUfunction)geometry->function,
-							      (int)threads,
-							      geometry->shared) != CUDA_SUCCESS ||
-	    fit < 1)
-		fit = 1;
-	store_relaxed(&kernel->fit, (uint16_t)smaller((uint64_t)fit, UINT16_MAX));
-	return (uint32_t)fit;
-}
-
 /* If the SMs idle for @gap ns, that costs lower levels less than a return. */
 static bool pays(const struct sms *sms, uint32_t n, uint64_t gap)
 {
 	return gap && gap <= KEPT_MAX && gap * n < RETURN * sms->of_gpu;
 }
 
-/* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
- * blocks a kernel takes up to a third longer (H100). For a short one that is less than the time
- * until lower levels have left, which it does not wait for if the few stay shown. */
-static uint32_t spread(const struct sms *sms, struct kernel_time *kernel,
-		       const struct geometry *geometry, uint64_t predicted)
+/* A short kernel beside others is done sooner than these leave SMs to it, and costs them less. */
+static bool needs_places(const struct client *client, uint64_t predicted)
 {
-	uint32_t blocks = count(geometry);
-	uint64_t gap = atomic_load(&sms->gap);
-
-	if (!predicted || predicted > SHORT || blocks == MANY || pays(sms, blocks, gap))
-		return blocks;
-	uint32_t fit = fit_of(kernel, geometry), packed = (blocks + fit - 1) / fit;
-	return pays(sms, packed, gap) ? packed : blocks;
+	return predicted && predicted <= SHORT &&
+	       load_relaxed(&launch_order_of(client)->priorities);
 }
 
-kept_apart uint32_t sms_count(struct stream *stream, struct kernel_time *kernel,
-			      const struct geometry *geometry, uint64_t predicted, uint32_t yield)
+/* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
+ * blocks a kernel takes up to a third longer (H100). */
+kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geometry,
+			      uint64_t predicted, uint32_t yield)
 {
 	const struct sms *sms = sms_of(stream->client);
 	uint32_t percent = yield - 1;
@@ -95,30 +69,33 @@ kept_apart uint32_t sms_count(struct stream *stream, struct kernel_time *kernel,
 	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
 		return SMS_WHOLE;
 	if (always)
-		return always;
-	uint32_t n = spread(sms, kernel, geometry, predicted);
+		return always | SMS_APART;
+	uint32_t n = count(geometry);
 	n += (n * percent + 99) / 100;
-	return !n || 4 * n > 3 * sms->of_gpu ? SMS_WHOLE : n;
+	if (!n || 4 * n > 3 * sms->of_gpu)
+		return SMS_WHOLE;
+	return needs_places(stream->client, predicted) ? n : n | SMS_APART;
 }
 
-static void raise_to(_Atomic uint32_t *number, uint32_t to)
+static void raise_by(_Atomic uint32_t *need, uint32_t more)
 {
-	uint32_t seen = atomic_load(number);
+	uint32_t seen = atomic_load(need);
 
-	while (seen < to && !atomic_compare_exchange_weak(number, &seen, to))
+	while (sms_both(seen, more) != seen &&
+	       !atomic_compare_exchange_weak(need, &seen, sms_both(seen, more)))
 		;
 }
 
 kept_apart void sms_ask(struct sms *sms, uint32_t n)
 {
-	raise_to(&sms->asked, n);
+	raise_by(&sms->asked, n);
 	if (n == SMS_WHOLE)
 		atomic_store(&sms->guessed, false);
 }
 
 void sms_raise(struct client *client, uint32_t need)
 {
-	raise_to(&sms_of(client)->need, need);
+	raise_by(&sms_of(client)->need, need);
 }
 
 /* A guess that is too large holds until the bits are cleared. */
@@ -141,7 +118,8 @@ static uint32_t wanted(const struct client *client, const struct level_binding *
 {
 	if (sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED)
 		return 0;
-	return (uint32_t)larger(sms_needed(client), atomic_load(&sms_of(client)->kept));
+	return (uint32_t)larger(sms_needed(client) & ~SMS_APART,
+				atomic_load(&sms_of(client)->kept));
 }
 
 static void set_page(struct page *page, uint32_t sms)
@@ -203,9 +181,11 @@ static void sms_publish(struct client *client)
 /* The SMs of @need stay shown, if their idling costs less than a return. */
 static void keep(struct sms *sms, uint32_t need, uint64_t gap)
 {
+	bool stays = need != SMS_WHOLE && (need & SMS_APART) && pays(sms, need & ~SMS_APART, gap);
+
 	atomic_store(&sms->gap, gap);
 	atomic_store(&sms->kept_until, client_now() + smaller(2 * gap, KEPT_MAX));
-	atomic_store(&sms->kept, need != SMS_WHOLE && pays(sms, need, gap) ? need : 0);
+	atomic_store(&sms->kept, stays ? need & ~SMS_APART : 0);
 }
 
 bool sms_stay(struct client *client, uint64_t now)
@@ -262,6 +242,22 @@ uint64_t pages_set_below(const struct level_binding *binding, unsigned level, bo
 	return others & ~own;
 }
 
+/* Lower levels remember for seconds that somebody needed SMs, so these bits must never lag behind.
+ */
+static void set_places(const struct client *client, const struct level_binding *binding, bool whole)
+{
+	uint64_t own = 1ull << binding->bit % 64;
+	bool places = !whole && !(sms_needed(client) & SMS_APART);
+
+	for (unsigned q = 0; binding->bit != WEIR_BIT_SHARED && q < binding->level; q++) {
+		struct weir_demand_page *page = demand_page(binding->below[q]);
+		if (places)
+			set_bit(&page->places, own);
+		else
+			clear_bit(&page->places, own);
+	}
+}
+
 /* While the client leaves the GPU to others, the agent takes its bit away, and gives it back.
  *
  * The SMs stand in the pages before the bit does, and until `whole` takes their place. */
@@ -269,6 +265,7 @@ bool pages_set(struct client *client, const struct level_binding *binding)
 {
 	bool whole = sms_are_whole(client);
 
+	set_places(client, binding, whole);
 	if (binding_flag(binding, WEIR_CONTROL_LEAVES))
 		return false;
 	if (!whole)

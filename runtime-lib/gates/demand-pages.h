@@ -22,10 +22,12 @@
 
 struct stream;
 
+/* What launches need: SMs, and SMS_APART if these must be free of others' blocks; or SMS_WHOLE. */
+#define SMS_APART (1u << 24)
 #define SMS_WHOLE UINT32_MAX
 
 struct sms {
-	_Atomic uint32_t need; /* of the launches since demand was raised; SMS_WHOLE; 0: none */
+	_Atomic uint32_t need; /* of the launches since demand was raised; 0: none */
 	_Atomic uint32_t last; /* what the launches before the last clearing needed; 0: not known */
 	/* The need was guessed before the first launch, and what the launches need since. */
 	_Atomic bool guessed;
@@ -39,8 +41,8 @@ struct sms {
 PER_CLIENT(sms)
 
 /* The launch path, off the usual way. @yield: as in the control page, not 0. */
-uint32_t sms_count(struct stream *stream, struct kernel_time *kernel,
-		   const struct geometry *geometry, uint64_t predicted, uint32_t yield);
+uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint64_t predicted,
+		   uint32_t yield);
 /* While the need is guessed: a launch needs @n. */
 void sms_ask(struct sms *sms, uint32_t n);
 
@@ -49,20 +51,35 @@ static inline uint32_t sms_needed(const struct client *client)
 	return atomic_load(&sms_of(client)->need);
 }
 
+/* What launches need together. */
+static inline uint32_t sms_both(uint32_t a, uint32_t b)
+{
+	uint32_t most = (uint32_t)larger(a & ~SMS_APART, b & ~SMS_APART);
+
+	return a == SMS_WHOLE || b == SMS_WHOLE ? SMS_WHOLE : most | ((a | b) & SMS_APART);
+}
+
+/* The client needs more for a launch that needs @sms. */
+static inline bool sms_grows(const struct client *client, uint32_t sms)
+{
+	uint32_t need = sms_needed(client);
+
+	return need != sms && sms_both(need, sms) != need;
+}
+
 /* Launch path: SMs that a launch of @predicted ns (0: not known) needs. @plain: it may be counted.
  * One load while the client needs the whole GPU anyway. */
 static inline uint32_t sms_of_launch(struct stream *stream, const struct client *client,
 				     const struct level_binding *binding,
-				     struct kernel_time *kernel, const struct geometry *geometry,
-				     uint64_t predicted, bool plain)
+				     const struct geometry *geometry, uint64_t predicted,
+				     bool plain)
 {
 	struct sms *sms = sms_of(client);
 
 	if (atomic_load(&sms->need) == SMS_WHOLE && !load_relaxed(&sms->guessed))
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-	uint32_t n =
-		yield && plain ? sms_count(stream, kernel, geometry, predicted, yield) : SMS_WHOLE;
+	uint32_t n = yield && plain ? sms_count(stream, geometry, predicted, yield) : SMS_WHOLE;
 	if (load_relaxed(&sms->guessed))
 		sms_ask(sms, n);
 	return n;

@@ -70,7 +70,7 @@ static inline void demand_raise(struct client *client, const struct level_bindin
 	 * thread that cleared them sees our launch and sets them again. */
 	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
 		demand_set(client, binding, predicted, sms);
-	else if (sms_needed(client) < sms)
+	else if (sms_grows(client, sms))
 		demand_grow(client, binding, sms);
 }
 

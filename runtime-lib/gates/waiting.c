@@ -12,6 +12,12 @@ void waiting_look(struct client *client, struct tick *tick)
 	tick->waited = atomic_load(&waiters_of(client)->waiting) != WAITING_NOBODY;
 }
 
+/* Some of these @demands need more than the places of blocks that end. */
+static bool need_sms(const struct level_binding *binding, uint64_t demands)
+{
+	return demands && demands & ~atomic_load(&demand_page(binding->wait)->places);
+}
+
 /* The maximal blocking time is the higher-level clients'. Same-level clients that must not wait for
  * kernels can wait for none. Where workers are bounded launches must be in a form, too: a native
  * one takes all SMs. */
@@ -20,10 +26,12 @@ void waiting_work(struct client *client, struct tick *tick)
 	struct waiters *state = waiters_of(client);
 	bool urgent =
 		binding_flag(tick->binding, WEIR_CONTROL_URGENT) || binding_workers(tick->binding);
-	uint64_t until = tick->now + WAITED_FOR;
+	uint64_t until = tick->now + WAITED_FOR, demands = binding_demands(tick->binding);
 
-	if (urgent || binding_demanded(tick->binding))
+	if (urgent || demands)
 		state->waited_until = until;
+	if (urgent || need_sms(tick->binding, demands))
+		state->apart_until = until;
 	if (urgent)
 		state->urgent_until = until;
 	if (binding_closed(tick->binding))
@@ -31,6 +39,8 @@ void waiting_work(struct client *client, struct tick *tick)
 	atomic_store(&state->waiting, tick->now < state->waited_until ? WAITING_URGENT
 				      : tick->now < state->held_until ? WAITING_SAME_LEVEL
 								      : WAITING_NOBODY);
+	atomic_store(&state->places,
+		     tick->now < state->waited_until && tick->now >= state->apart_until);
 	atomic_store(&state->max_blocking_time,
 		     tick->now < state->urgent_until
 			     ? 0

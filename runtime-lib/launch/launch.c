@@ -114,6 +114,8 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 {
 	uint64_t interval = load_relaxed(&gating_of(client)->interval);
 	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
+	const struct waiters *waiters = waiters_of(client);
+	bool spatial = gate_is_spatial(binding), places = load_relaxed(&waiters->places);
 
 	struct launch_decision decision =
 		tuning_decide(tuned, client, key,
@@ -124,11 +126,13 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 							      ? interval
 							      : GATE_INTERVAL_CONTENDED,
 				      .overtaken = native < PRIORITY_LONG_NS &&
-						   load_relaxed(&launch_order_of(client)->yields)});
-	/* While nobody asks, a look at the quota before each ticket would cost a few per cent. */
-	decision.spatial = decision.config && decision.config->spatial &&
-			   gate_is_spatial(binding) &&
-			   load_relaxed(&waiters_of(client)->waiting) == WAITING_URGENT;
+						   load_relaxed(&launch_order_of(client)->yields),
+				      .places = spatial && places});
+	/* While nobody asks, a look at the quota before each ticket would cost a few per cent.
+	 * Short work needs all SMs for less time than it takes to bring workers back to some. */
+	bool leaves_some = decision.config && decision.config->spatial && !places &&
+			   load_relaxed(&waiters->waiting) == WAITING_URGENT;
+	decision.spatial = spatial && (leaves_some || decision.places);
 	return decision;
 }
 
@@ -187,9 +191,11 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
+	/* A launch with a priority of its own has not that of its level. */
+	bool own_priority = call->config && priority_is_given(call->config);
 	demand_raise(stream->client, binding, predicted,
-		     sms_of_launch(stream, stream->client, binding, kernel, &call->geometry,
-				   predicted, kind == LAUNCH_PLAIN));
+		     sms_of_launch(stream, stream->client, binding, &call->geometry,
+				   own_priority ? 0 : predicted, kind == LAUNCH_PLAIN));
 	if (binding->lowered)
 		demand_lower(stream->client, binding->level);
 	bool starts = load_relaxed(&stream->completed) + 1 == begun;

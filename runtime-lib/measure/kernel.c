@@ -58,7 +58,6 @@ static void claim(struct kernel_time *entry, uint64_t key)
 	store_relaxed(&entry->sizes_variance, 0);
 	store_relaxed(&entry->eviction, 0);
 	store_relaxed(&entry->varies, 0);
-	store_relaxed(&entry->fit, 0);
 	store_relaxed(&entry->samples, 0);
 	store_relaxed(&entry->longer, 0);
 	store_relaxed(&entry->launches, 0);

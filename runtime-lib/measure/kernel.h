@@ -20,8 +20,7 @@ struct kernel_time {
 	_Atomic uint64_t least;               /* ns, the least of `longer` samples */
 	_Atomic uint32_t longer; /* latest samples in a row that were longer and not believed */
 	_Atomic uint32_t launches, samples;
-	_Atomic uint16_t varies; /* the regression predicts better than the mean */
-	_Atomic uint16_t fit;    /* blocks that an SM holds; 0: not asked yet */
+	_Atomic int varies; /* the regression predicts better than the mean */
 	/* Variances of relative errors: of the mean, and of the regression (predict.h). */
 	_Atomic float variance, sizes_variance;
 };

@@ -1,6 +1,7 @@
 /* What demand writes into the pages of lower levels: bits, and the SMs that the work needs. On the
  * null driver, whose GPU has 4 SMs. */
 #include "gates/demand-pages.h"
+#include "gates/priority.h"
 
 #include "inside.h"
 
@@ -246,29 +247,76 @@ static void sms_stay_while_that_is_cheap(void **state)
 	end(n);
 }
 
-/* A short kernel that comes often needs the SMs that hold its blocks: 8 each. */
-static void short_kernels_are_packed(void **state)
+static void assert_places(bool places)
 {
-	const struct geometry geometry = {KERNEL, {40, 1, 1}, {32, 1, 1}, 0};
-	struct kernel_time *kernel = kernel_find(kernel_key(&geometry));
+	for (unsigned q = 0; q < 2; q++)
+		assert_int_equal(agent.demand[q]->places, places ? OWN : 0);
+}
+
+/* Short launches get by on places of blocks that end, if they have a higher priority. */
+static void short_work_needs_no_sms_of_its_own(void **state)
+{
+	const struct geometry geometry = {KERNEL, {2, 1, 1}, {32, 1, 1}, 0};
+	_Atomic unsigned *priorities = &launch_order_of(client)->priorities;
 	unsigned n = begin(NEEDED);
 
 	(void)state;
-	sms_of(client)->of_gpu = 132;
-	launch(n, 1, 40);
+	launch(n, 1, 2);
+	assert_places(false); /* of unknown time */
 	struct stream *stream = stream_known(STREAM(n, 1), false);
 	assert_non_null(stream);
-	atomic_store(&sms_of(client)->gap, 400000);
-	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 5);
-	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED + 25), 7);
-	assert_int_equal(sms_count(stream, kernel, &geometry, 70000, NEEDED), 40); /* long */
-	assert_int_equal(sms_count(stream, kernel, &geometry, 0, NEEDED), 40); /* of unknown time */
-	atomic_store(&sms_of(client)->gap, 700000); /* 5 SMs for so long cost more than a return */
-	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 40);
-	atomic_store(&sms_of(client)->gap, 80000); /* so often that 40 SMs may stay */
-	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 40);
-	atomic_store(&sms_of(client)->gap, 0);
-	assert_int_equal(sms_count(stream, kernel, &geometry, 20000, NEEDED), 40);
+	static const struct {
+		unsigned priorities;
+		uint64_t predicted;
+		uint32_t need;
+	} cases[] = {
+		{5, 20000, 2},
+		{5, 60000, 2},
+		{5, 60001, 2 | SMS_APART},
+		{5, 0, 2 | SMS_APART},
+		{0, 20000, 2 | SMS_APART},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		atomic_store(priorities, cases[i].priorities);
+		assert_int_equal(sms_count(stream, &geometry, cases[i].predicted, NEEDED),
+				 cases[i].need);
+	}
+	atomic_store(priorities, 0);
+	end(n);
+}
+
+/* The bits stay when the work has ended, and go when other work comes. */
+static void places_are_shown(void **state)
+{
+	const struct level_binding *binding;
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	binding = atomic_load(&client->binding);
+	static const struct {
+		uint32_t need;
+		bool places;
+		uint32_t sms;
+	} rounds[] = {{2, true, 2}, {2 | SMS_APART, false, 2}, {1, true, 1}, {SMS_WHOLE, false, 0}};
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+		sms_raise(client, rounds[i].need);
+		pages_set(client, binding);
+		assert_places(rounds[i].places);
+		assert_int_equal(agent.demand[0]->sms, rounds[i].sms);
+		pages_withdraw(client, binding, 0);
+		assert_places(rounds[i].places);
+	}
+	/* Of several launches the greedier counts. */
+	sms_raise(client, 3);
+	sms_raise(client, 1 | SMS_APART);
+	pages_set(client, binding);
+	assert_places(false);
+	assert_int_equal(agent.demand[0]->sms, 3);
+	assert_false(sms_grows(client, 2));
+	assert_false(sms_grows(client, 3 | SMS_APART));
+	assert_true(sms_grows(client, 4));
+	assert_true(sms_grows(client, SMS_WHOLE));
+	pages_withdraw(client, binding, 0);
 	end(n);
 }
 
@@ -564,7 +612,8 @@ int main(void)
 		cmocka_unit_test(launches_that_cannot_be_counted_need_all),
 		cmocka_unit_test(a_copy_expects_the_last_need),
 		cmocka_unit_test(sms_stay_while_that_is_cheap),
-		cmocka_unit_test(short_kernels_are_packed),
+		cmocka_unit_test(short_work_needs_no_sms_of_its_own),
+		cmocka_unit_test(places_are_shown),
 		cmocka_unit_test(sms_move_to_new_pages),
 		cmocka_unit_test(another_agent_is_told),
 		cmocka_unit_test(a_shared_bit_tells_nothing),

@@ -2,6 +2,7 @@
 #include "formed.h"
 
 #include "gates/gate.h"
+#include "gates/waiting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-#define CHAIN 6 /* operations: constants, kernel, two continuations behind gates */
+#define MANY_BLOCKS (2 * BLOCKS) /* of a kernel of 1 ms: 16 us each */
+#define CHAIN       6            /* operations: constants, kernel, two continuations behind gates */
 
 static const struct constant_copy constants[] = {{.to = 0x5000, .from = 0x6000, .size = 40}};
 static struct rewritten rewritten;
@@ -137,6 +139,75 @@ static void some_forms_leave_no_part(void **state)
 	}
 }
 
+/* Whoever was seen waiting no longer counts; now a client waits that says these bits in `places`.
+ */
+static void only_waits(unsigned places)
+{
+	struct waiters *waiters = waiters_of(client);
+
+	agent.demand[1]->word = 0;
+	usleep(30000); /* until the worker has seen that */
+	waiters->waited_until = waiters->apart_until = 0;
+	agent.demand[1]->places = places;
+	agent.demand[1]->word = 1;
+	assert_true(eventually(atomic_load(&waiters->waiting) == WAITING_URGENT &&
+			       atomic_load(&waiters->places) == (int)(places & 1)));
+	agent.demand[1]->word = 0;
+}
+
+/* One more launch: where its first gate waits, and whether it is in a form. */
+static bool launches_in_form(CUfunction kernel, unsigned blocks, uint64_t *gate)
+{
+	ops_of(n, kernel, blocks); /* its gate may be that of another kind of launch */
+	size_t ops = ops_of(n, kernel, blocks);
+
+	*gate = 0;
+	for (size_t i = ops; i-- > 0;)
+		if (driver->ops[i].kind == NULL_GATE)
+			*gate = driver->ops[i].address;
+	return in_form();
+}
+
+/* Blocks that end soon give places to short work above. No workers have to leave, so the native
+ * kernel will do, unless the work above needs SMs of its own, or not all clients above say what
+ * they need. */
+static void short_work_above_gets_places(void **state)
+{
+	CUfunction kernel = settled(1000000, 1u << WEIR_PERSISTENT, MANY_BLOCKS);
+	uint64_t word = hidden_of(&driver->ops[1])->demand, gate;
+	uint64_t whole = word + offsetof(struct weir_demand_page, whole);
+
+	(void)state;
+	set_spatial(true);
+	only_waits(3);
+	assert_false(launches_in_form(kernel, MANY_BLOCKS, &gate));
+	assert_true(gate == whole);
+	set_spatial(false);
+	assert_true(launches_in_form(kernel, MANY_BLOCKS, &gate));
+	assert_true(gate == word);
+	set_spatial(true);
+	only_waits(2); /* another client's bit */
+	assert_true(launches_in_form(kernel, MANY_BLOCKS, &gate));
+	assert_true(gate == whole);
+	assert_true(hidden_of(&driver->ops[1])->room || hidden_of(&driver->ops[0])->room);
+	gone(n);
+}
+
+/* Blocks of 64 us come to an end too late. Short work is done before workers could have come back
+ * to some SMs, so all of them leave. */
+static void short_work_above_long_blocks_gets_all(void **state)
+{
+	CUfunction kernel = settled(2000000, 1u << WEIR_PERSISTENT, BLOCKS);
+	uint64_t word = hidden_of(&driver->ops[1])->demand, gate;
+
+	(void)state;
+	set_spatial(true);
+	only_waits(1);
+	assert_true(launches_in_form(kernel, BLOCKS, &gate));
+	assert_true(gate == word);
+	gone(n);
+}
+
 static void report(uint32_t evictions, uint32_t returns, uint32_t partial)
 {
 	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
@@ -187,6 +258,8 @@ int main(void)
 		cmocka_unit_test(begins_with_a_quota),
 		cmocka_unit_test(others_wait_for_any_demand),
 		cmocka_unit_test(some_forms_leave_no_part),
+		cmocka_unit_test(short_work_above_gets_places),
+		cmocka_unit_test(short_work_above_long_blocks_gets_all),
 		cmocka_unit_test(partial_leaves_are_counted),
 	};
 

@@ -398,7 +398,12 @@ struct weir_demand_page {
 	/* The SMs that the clients need together whose bit is in `word` and not in `whole`, or was
 	 * a moment ago. */
 	_Atomic uint32_t sms;
-	uint8_t reserved[WEIR_PAGE_SIZE - 20];
+	uint32_t reserved0;
+	/* Bit b: the latest work of its client needs no SMs of its own. It is short, and its blocks
+	 * have a higher launch priority (MPS), so they begin as soon as blocks of lower-level kernels
+	 * end. Set and cleared before the bit in `word` is set; it stays when that is cleared. */
+	_Atomic uint64_t places;
+	uint8_t reserved[WEIR_PAGE_SIZE - 32];
 };
 
 enum weir_control_flags {
@@ -592,6 +597,7 @@ static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
 static_assert(sizeof(struct weir_demand_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_demand_page, whole) == 8, "page layout");
 static_assert(offsetof(struct weir_demand_page, sms) == 16, "page layout");
+static_assert(offsetof(struct weir_demand_page, places) == 24, "page layout");
 static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
