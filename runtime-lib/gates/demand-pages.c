@@ -1,7 +1,6 @@
 #include "gates/demand-pages.h"
 
 #include "client/stream-level.h"
-#include "gates/priority.h"
 
 #define MANY     65536u           /* more than any GPU has */
 #define RETURN   (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
@@ -52,16 +51,15 @@ static bool pays(const struct sms *sms, uint32_t n, uint64_t gap)
 }
 
 /* A short kernel beside others is done sooner than these leave SMs to it, and costs them less. */
-static bool needs_places(const struct client *client, uint64_t predicted)
+static bool needs_places(uint64_t ahead)
 {
-	return predicted && predicted <= SHORT &&
-	       load_relaxed(&launch_order_of(client)->priorities);
+	return ahead && ahead <= SHORT;
 }
 
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
  * blocks a kernel takes up to a third longer (H100). */
 kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geometry,
-			      uint64_t predicted, uint32_t yield)
+			      uint64_t ahead, uint32_t yield)
 {
 	const struct sms *sms = sms_of(stream->client);
 	uint32_t percent = yield - 1;
@@ -74,7 +72,7 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geom
 	n += (n * percent + 99) / 100;
 	if (!n || 4 * n > 3 * sms->of_gpu)
 		return SMS_WHOLE;
-	return needs_places(stream->client, predicted) ? n : n | SMS_APART;
+	return needs_places(ahead) ? n : n | SMS_APART;
 }
 
 static void raise_by(_Atomic uint32_t *need, uint32_t more)

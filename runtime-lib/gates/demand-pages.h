@@ -40,8 +40,8 @@ struct sms {
 };
 PER_CLIENT(sms)
 
-/* The launch path, off the usual way. @yield: as in the control page, not 0. */
-uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint64_t predicted,
+/* The launch path, off the usual way. @yield: as in the control page, not 0. @ahead: as below. */
+uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint64_t ahead,
 		   uint32_t yield);
 /* While the need is guessed: a launch needs @n. */
 void sms_ask(struct sms *sms, uint32_t n);
@@ -67,19 +67,19 @@ static inline bool sms_grows(const struct client *client, uint32_t sms)
 	return need != sms && sms_both(need, sms) != need;
 }
 
-/* Launch path: SMs that a launch of @predicted ns (0: not known) needs. @plain: it may be counted.
- * One load while the client needs the whole GPU anyway. */
+/* Launch path: what a launch needs. @plain: it may be counted. @ahead: predicted ns; 0: not known,
+ * or its blocks do not begin ahead of those of lower levels. One load while the client needs the
+ * whole GPU anyway. */
 static inline uint32_t sms_of_launch(struct stream *stream, const struct client *client,
 				     const struct level_binding *binding,
-				     const struct geometry *geometry, uint64_t predicted,
-				     bool plain)
+				     const struct geometry *geometry, uint64_t ahead, bool plain)
 {
 	struct sms *sms = sms_of(client);
 
 	if (atomic_load(&sms->need) == SMS_WHOLE && !load_relaxed(&sms->guessed))
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-	uint32_t n = yield && plain ? sms_count(stream, geometry, predicted, yield) : SMS_WHOLE;
+	uint32_t n = yield && plain ? sms_count(stream, geometry, ahead, yield) : SMS_WHOLE;
 	if (load_relaxed(&sms->guessed))
 		sms_ask(sms, n);
 	return n;

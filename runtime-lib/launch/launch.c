@@ -159,6 +159,13 @@ kept_apart static void await_forms(struct stream *stream, const struct kernel_ca
 	first_launch_await(stream, &of, preempt_is_ready);
 }
 
+/* It has the priority of its level. */
+static inline bool goes_ahead(const struct stream *stream, const struct kernel_call *call)
+{
+	return load_relaxed(&launch_order_of(stream->client)->priorities) &&
+	       !(call->config && priority_is_given(call->config));
+}
+
 /* Filled in place: returning the structure by value would stall on store forwarding. Member by
  * member, and only where there is a stream: clearing all of it takes longer than the rest. */
 launch_path static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
@@ -191,11 +198,9 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
-	/* A launch with a priority of its own has not that of its level. */
-	bool own_priority = call->config && priority_is_given(call->config);
 	demand_raise(stream->client, binding, predicted,
 		     sms_of_launch(stream, stream->client, binding, &call->geometry,
-				   own_priority ? 0 : predicted, kind == LAUNCH_PLAIN));
+				   goes_ahead(stream, call) ? predicted : 0, kind == LAUNCH_PLAIN));
 	if (binding->lowered)
 		demand_lower(stream->client, binding->level);
 	bool starts = load_relaxed(&stream->completed) + 1 == begun;

@@ -257,7 +257,6 @@ static void assert_places(bool places)
 static void short_work_needs_no_sms_of_its_own(void **state)
 {
 	const struct geometry geometry = {KERNEL, {2, 1, 1}, {32, 1, 1}, 0};
-	_Atomic unsigned *priorities = &launch_order_of(client)->priorities;
 	unsigned n = begin(NEEDED);
 
 	(void)state;
@@ -266,22 +265,46 @@ static void short_work_needs_no_sms_of_its_own(void **state)
 	struct stream *stream = stream_known(STREAM(n, 1), false);
 	assert_non_null(stream);
 	static const struct {
-		unsigned priorities;
-		uint64_t predicted;
+		uint64_t ahead;
 		uint32_t need;
 	} cases[] = {
-		{5, 20000, 2},
-		{5, 60000, 2},
-		{5, 60001, 2 | SMS_APART},
-		{5, 0, 2 | SMS_APART},
-		{0, 20000, 2 | SMS_APART},
+		{20000, 2},
+		{60000, 2},
+		{60001, 2 | SMS_APART},
+		{0, 2 | SMS_APART},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		atomic_store(priorities, cases[i].priorities);
-		assert_int_equal(sms_count(stream, &geometry, cases[i].predicted, NEEDED),
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(sms_count(stream, &geometry, cases[i].ahead, NEEDED),
 				 cases[i].need);
+	end(n);
+}
+
+/* As soon as it is known how long the kernel takes; not with a priority of the program's own. */
+static void launches_say_so(void **state)
+{
+	CUlaunchAttribute own = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0};
+	unsigned n = begin(NEEDED);
+	CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), &own, 1};
+	_Atomic unsigned *priorities = &launch_order_of(client)->priorities;
+
+	(void)state;
+	driver->elapsed_ns = 20000;
+	atomic_store(priorities, 5);
+	for (unsigned i = 0; i < 400 && !agent.demand[0]->places; i++) {
+		measure_next();
+		launch(n, 1, 1);
+		finish_work(n);
 	}
+	assert_places(true);
+	assert_int_equal(cuLaunchKernelEx(&config, KERNEL, NULL, NULL), CUDA_SUCCESS);
+	assert_places(false);
+	finish_work(n);
+	launch(n, 1, 1);
+	assert_places(true);
+	finish_work(n);
 	atomic_store(priorities, 0);
+	launch(n, 1, 1);
+	assert_places(false);
 	end(n);
 }
 
@@ -613,6 +636,7 @@ int main(void)
 		cmocka_unit_test(a_copy_expects_the_last_need),
 		cmocka_unit_test(sms_stay_while_that_is_cheap),
 		cmocka_unit_test(short_work_needs_no_sms_of_its_own),
+		cmocka_unit_test(launches_say_so),
 		cmocka_unit_test(places_are_shown),
 		cmocka_unit_test(sms_move_to_new_pages),
 		cmocka_unit_test(another_agent_is_told),

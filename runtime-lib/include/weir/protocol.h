@@ -400,8 +400,9 @@ struct weir_demand_page {
 	_Atomic uint32_t sms;
 	uint32_t reserved0;
 	/* Bit b: the latest work of its client needs no SMs of its own. It is short, and its blocks
-	 * have a higher launch priority (MPS), so they begin as soon as blocks of lower-level kernels
-	 * end. Set and cleared before the bit in `word` is set; it stays when that is cleared. */
+	 * have a higher launch priority (MPS), so they begin as soon as blocks of lower-level
+	 * kernels end. Set and cleared before the bit in `word` is set; it stays when that is
+	 * cleared. */
 	_Atomic uint64_t places;
 	uint8_t reserved[WEIR_PAGE_SIZE - 32];
 };
