@@ -117,7 +117,10 @@ def judge_objective(bench, scene, slo):
     mean, unsure = mean_against([work for work, _ in got], [work for work, _ in priority])
     each = "; under the priority ".join(", ".join(f"{100 * work / base:.2f}" for work, _ in some) for some in (got, priority))
     shown = f"{scene.co_run_count} of {scene.seconds:g} s each: {each}; +- {unsure:.2f}"
-    bench.report.judge(f"latencySlo {slo}: the others' work against that under a priority", mean, BOUNDS["the others' work"], shown)
+    # Under MPS a request runs beside the others' kernels. Under time-slicing it costs two switches, also under a priority;
+    # so an ideal gives the others no more than then, and the mean of an ideal would be below the bound every second time.
+    bound = turnarounds.reachable(bench, BOUNDS["the others' work"], 100)
+    bench.report.judge(f"latencySlo {slo}: the others' work against that under a priority", mean, bound, shown)
 
 
 def add_live_error(bench):

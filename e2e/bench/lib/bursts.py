@@ -37,7 +37,7 @@ class Bench:
     kernels: dict = dataclasses.field(default_factory=dict)  # of forms.measure(): by class of inputs and name
     mode: str = MPS  # of the experiment that runs
     pool: object = None  # workers.pool_of(), of this mode
-    switch_us: float = None  # turnarounds.switch_us()
+    switches_us: tuple = None  # turnarounds.switches_us()
     co_runs: list = dataclasses.field(default_factory=list)  # of sharing.co_run()
     plots: pathlib.Path = None  # a folder for figures
 

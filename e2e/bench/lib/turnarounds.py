@@ -5,13 +5,14 @@ import statistics
 import papers
 import plot
 from experiment import MPS
-from workers import FITS, Job, pool_of
+from workers import FITS, Job, pool_of, progress
 
 ALL = 28  # pairs or triplets of FLEP's
 BEHIND_US = 100  # from one launch of a group to the next
 LEARNING = 3  # times at most that a group runs before it counts
 MODES = ("MPS", "time-slicing", "Weir")
-SWITCH_US, SWITCH_TIMES = 500, 40  # the kernel by which switches are measured, and how often
+# The kernel by which switches are measured, and how often, or for how long; the driver's slice.
+SWITCH_US, SWITCH_TIMES, SWITCH_SECONDS, SLICE_US = 500, 40, 0.3, 2048
 
 
 def times(bench):
@@ -67,22 +68,42 @@ def fit(bench, jobs, governed):
     print("    passes: " + ", ".join(f"{papers.name(job)} {pool.passes[job.kernel, job.us]}" for job in jobs), flush=True)
 
 
-def switch_us(bench):
-    """us that a context switch costs who comes, in the mode timeslice; 0 under MPS. Two clients without libweir launch in
-    turn, when the GPU is idle; each one's time is compared with its time alone."""
+def idle_switch(pool, jobs):
+    """Two clients launch in turn, when the GPU is idle; each one's time is compared with its time alone."""
+    every = 8 * SWITCH_US
+    alone = statistics.median(pool.timed_rounds("time-slicing", jobs[:1], [0], every / 1e3, SWITCH_TIMES)[0])
+    times = pool.timed_rounds("time-slicing", jobs, [0, every / 2], every / 1e3, SWITCH_TIMES)
+    return max(0, statistics.median(sum(times, [])) - alone)
+
+
+def busy_switch(pool, jobs):
+    """Two clients that always have work take turns of the driver's slice, so a switch takes what a slice and a switch have
+    less than a slice alone."""
+    rates = [progress(*pool.endless("time-slicing", [job], SWITCH_SECONDS), SWITCH_SECONDS * 1e9) for job in jobs]
+    ends = pool.endless("time-slicing", jobs, SWITCH_SECONDS)
+    used = sum(progress(each, SWITCH_SECONDS * 1e9) / rate for each, rate in zip(ends, rates))
+    return max(0, SLICE_US * (1 / used - 1))
+
+
+def switches_us(bench):
+    """us that a context switch takes, in the mode timeslice; 0 under MPS: on an idle GPU, and between clients whose kernels
+    run and must be saved and restored. Measured without libweir."""
     if bench.mode == MPS or bench.node.simulated:
-        return 0
-    if bench.switch_us is None:
+        return 0, 0
+    if bench.switches_us is None:
         pool = pool_of(bench)
         jobs = [Job("matrix-multiply", copy=60 + i, kernel="matrix_multiply", us=SWITCH_US) for i in range(2)]
         pool.ensure("time-slicing", jobs)
-        every = 8 * SWITCH_US
-        alone = statistics.median(pool.timed_rounds("time-slicing", jobs[:1], [0], every / 1e3, SWITCH_TIMES)[0])
-        times = pool.timed_rounds("time-slicing", jobs, [0, every / 2], every / 1e3, SWITCH_TIMES)
-        bench.switch_us = max(0, statistics.median(sum(times, [])) - alone)
+        bench.switches_us = idle_switch(pool, jobs), busy_switch(pool, jobs)
         pool.leave("time-slicing", jobs)
-    bench.report.add("a context switch, as time-slicing has it", f"{bench.switch_us:.0f} us")
-    return bench.switch_us
+    idle, busy = bench.switches_us
+    bench.report.add("a context switch, as time-slicing has it", f"{idle:.0f} us", baselines=f"between running kernels {busy:.0f} us")
+    return bench.switches_us
+
+
+def switch_us(bench):
+    """On an idle GPU: what it costs who comes, if kernels leave at once by themselves."""
+    return switches_us(bench)[0]
 
 
 def antt(together, alone):
