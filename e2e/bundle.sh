@@ -147,6 +147,7 @@ mkdir -p "$root"/{lib,simcuda,e2e/bench/programs,e2e/foreign}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B"/lib/libweir{,-nvml,-mps}.so "$root/lib/"
+install -m 644 "$B"/lib/libloop-tokens.so "$root/lib/" # loaded by e2e/bench/programs/tokens.py
 install -D -m 644 runtime-lib/include/weir/weir.h "$root/include/weir/weir.h"
 cp -r runtime-lib/examples "$root/"
 cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"

@@ -27,7 +27,7 @@ filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := $(wildcard e2e/workloads/stream-order/*.c) $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order/stream-order-ptx.c
 # The papers' benchmarks. What the CPU computes must be what the device computes, to the last bit: no
 # multiplication and addition is made one operation.
-PAPERS := elementwise linear grid canny particles euler search fft sort count cluster diffusion lattice fields dense stencil eaters
+PAPERS := elementwise linear grid canny particles euler search fft sort count cluster diffusion lattice fields dense stencil suffix eaters
 PAPERS_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples) $(PAPERS:%=e2e/workloads/papers/%.c) \
               e2e/workloads/papers/benchmarks.c $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) \
               $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
@@ -42,7 +42,7 @@ WORKLOAD_CU := $(patsubst e2e/workloads/%.cu,%,$(wildcard e2e/workloads/*.cu e2e
 .SECONDARY: $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%.ptx) $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%-ptx.c)
 kernels_CFLAGS := -ffp-contract=off
 $(WORKLOAD_GEN)/papers/%.ptx: NVCC_FLAGS := -fmad=false
-$(PAPERS:%=$(WORKLOAD_GEN)/papers/%.ptx): $(wildcard e2e/workloads/papers/*.h)
+$(PAPERS:%=$(WORKLOAD_GEN)/papers/%.ptx): $(wildcard e2e/workloads/papers/*.h e2e/workloads/papers/*.cuh)
 
 define workload-settings
 $1_SRC += e2e/workloads/workload.c
@@ -68,6 +68,6 @@ SHARED += fault.so
 fault.so_SRC := e2e/workloads/tests/fault.c
 fault.so_CPPFLAGS := -I$(CUDA_HOME)/include
 fault.so_LIBS := -ldl
-SHELL_TESTS += $(patsubst %,e2e/workloads/tests/%.sh,workloads kernels programs)
+SHELL_TESTS += $(patsubst %,e2e/workloads/tests/%.sh,workloads kernels programs loop)
 
-include e2e/workloads/programs/programs.mk
+include e2e/workloads/programs/programs.mk e2e/workloads/loop/loop.mk

@@ -1,7 +1,6 @@
 /* Particles: Lennard-Jones forces from lists of neighbours (SHOC's MD), forces within and between
  * boxes (Rodinia's LavaMD), and a particle filter that tracks an object in an image (Rodinia). */
-#include "arithmetic.h"
-#include "particles.h"
+#include "boxes.cuh"
 
 /* The neighbours of atom i are list[k * atoms + i], so that threads read beside each other. */
 extern "C" __global__ void md_forces(const float4 *position, const unsigned *list, float4 *force,
@@ -31,36 +30,10 @@ extern "C" __global__ void md_forces(const float4 *position, const unsigned *lis
 	force[i] = make_float4(fx, fy, fz, energy);
 }
 
-/* Position and charge of the particles of box b are particles[b * BOX_PARTICLES ...]. A block for
- * each box of a grid of boxes. */
+/* A block for each box. */
 extern "C" __global__ void box_forces(const float4 *particles, float4 *force, float alpha)
 {
-	__shared__ float4 others[BOX_PARTICLES];
-	int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
-	unsigned box = (bz * gridDim.y + by) * gridDim.x + bx;
-	float4 mine = particles[box * BOX_PARTICLES + threadIdx.x], sum = make_float4(0, 0, 0, 0);
-
-	for (int around = 0; around < BOX_AROUND; around++) {
-		int x = bx + around % 3 - 1, y = by + around / 3 % 3 - 1, z = bz + around / 9 - 1;
-
-		if (x < 0 || y < 0 || z < 0 || x >= gridDim.x || y >= gridDim.y || z >= gridDim.z)
-			continue;
-		others[threadIdx.x] =
-			particles[((z * gridDim.y + y) * gridDim.x + x) * BOX_PARTICLES + threadIdx.x];
-		__syncthreads();
-		for (int j = 0; j < BOX_PARTICLES; j++) {
-			float dx = mine.x - others[j].x, dy = mine.y - others[j].y, dz = mine.z - others[j].z;
-			float square = dx * dx + dy * dy + dz * dz;
-			float v = others[j].w * arith_exp(-alpha * square), f = 2 * alpha * v;
-
-			sum.x += f * dx;
-			sum.y += f * dy;
-			sum.z += f * dz;
-			sum.w += v;
-		}
-		__syncthreads();
-	}
-	force[box * BOX_PARTICLES + threadIdx.x] = sum;
+	box_forces_at(particles, force, alpha, blockIdx, gridDim);
 }
 
 /* Moves each particle at random and weighs it: how much the image around it looks like the object.

@@ -1,6 +1,6 @@
 /* Prefix sums and sorting: scan and radix sort of pairs (SHOC), hybrid sort: buckets, then a merge
  * sort of each (Rodinia). */
-#include "sort.h"
+#include "buckets.cuh"
 
 /* The sum of the values of the threads before this one; @total: of all of the block's. */
 static __device__ unsigned sum_before(unsigned value, unsigned *total)
@@ -109,70 +109,22 @@ extern "C" __global__ void radix_scatter(const uint2 *pairs, const unsigned *sta
 	}
 }
 
-/* Counts the keys of each bucket; 0 <= key < 1. slots[i]: key i's place in its bucket. */
 extern "C" __global__ void bucket_count(const float *keys, unsigned *counts, unsigned *slots, unsigned n,
 					unsigned buckets)
 {
-	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-
-	if (i < n)
-		slots[i] = atomicAdd(&counts[min((unsigned)(keys[i] * buckets), buckets - 1)], 1);
+	bucket_count_of(blockIdx.x, keys, counts, slots, n, buckets);
 }
 
 extern "C" __global__ void bucket_scatter(const float *keys, const unsigned *starts,
 					  const unsigned *slots, float *out, unsigned n, unsigned buckets)
 {
-	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-
-	if (i < n)
-		out[starts[min((unsigned)(keys[i] * buckets), buckets - 1)] + slots[i]] = keys[i];
+	bucket_scatter_of(blockIdx.x, keys, starts, slots, out, n, buckets);
 }
 
-/* How many of the sorted @n keys come before @key; of equal ones all if @also. */
-static __device__ unsigned rank_of(const float *keys, unsigned n, float key, bool also)
-{
-	unsigned low = 0;
-
-	while (low < n) {
-		unsigned middle = (low + n) / 2;
-
-		if (keys[middle] < key || (also && keys[middle] == key))
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
-}
-
-/* Sorts each bucket, in dynamic shared memory for 2 * BUCKET_MOST keys: runs are merged in pairs, each
- * key by its rank in the other run. */
+/* With dynamic shared memory for 2 * BUCKET_MOST keys. */
 extern "C" __global__ void bucket_merge(float *keys, const unsigned *starts, const unsigned *counts)
 {
 	extern __shared__ float memory[];
-	float *now = memory, *next = memory + BUCKET_MOST;
-	unsigned n = counts[blockIdx.x];
-	float *mine = keys + starts[blockIdx.x];
 
-	if (n < 2)
-		return;
-	for (unsigned i = threadIdx.x; i < n; i += BUCKET_THREADS)
-		now[i] = mine[i];
-	__syncthreads();
-	for (unsigned width = 1; width < n; width *= 2) {
-		for (unsigned i = threadIdx.x; i < n; i += BUCKET_THREADS) {
-			unsigned pair = i / (2 * width) * 2 * width, middle = min(pair + width, n);
-			unsigned end = min(pair + 2 * width, n);
-			bool left = i < middle;
-			unsigned rank = left ? rank_of(now + middle, end - middle, now[i], false)
-					     : rank_of(now + pair, width, now[i], true);
-
-			next[left ? i + rank : i - width + rank] = now[i];
-		}
-		__syncthreads();
-		float *done = now;
-		now = next;
-		next = done;
-	}
-	for (unsigned i = threadIdx.x; i < n; i += BUCKET_THREADS)
-		mine[i] = now[i];
+	bucket_merge_of(blockIdx.x, memory, keys, starts, counts);
 }

@@ -1,0 +1,244 @@
+/* Reads a file into device memory in requests of --size bytes, in one of four ways:
+ *
+ *   loop   an event loop on the GPU asks for each
+ *   read   the host reads into pinned memory and copies from there; DEPTH buffers take turns
+ *   uring  the host reads into pinned memory by io_uring, DEPTH requests at a time; no copy
+ *   link   only the copies from pinned memory: what the link does
+ *
+ * The memory is compared with the file, except for `link`. Prints a line of JSON. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <liburing.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+
+#include "file-read.h"
+#include "host.h"
+
+extern const char file_read_ptx[];
+
+#define DEPTH 16u
+
+struct transfer {
+	struct workload w;
+	struct read_job job;
+	const char *folder, *way;
+	uint64_t lanes, blocks, passes;
+	int fd;
+	uint8_t *pinned; /* DEPTH requests; for uring the whole file */
+};
+
+static uint64_t word_at(uint64_t i)
+{
+	return (i + 1) * 0x9e3779b97f4a7c15u;
+}
+
+static void make_file(struct transfer *transfer)
+{
+	size_t words = transfer->job.bytes / sizeof(uint64_t);
+	cleanup(freep) uint64_t *data = workload_alloc(transfer->job.bytes);
+	const char *path = transfer->job.path;
+
+	for (size_t i = 0; i < words; i++)
+		data[i] = word_at(i);
+	transfer->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	for (size_t done = 0; done < transfer->job.bytes;) {
+		ssize_t n = write(transfer->fd, (char *)data + done, transfer->job.bytes - done);
+
+		if (n <= 0)
+			workload_fail("%s: %s", path, strerror(errno));
+		done += (size_t)n;
+	}
+}
+
+static void check(const uint64_t *data, uint64_t bytes)
+{
+	for (size_t i = 0; i < bytes / sizeof(*data); i++)
+		if (data[i] != word_at(i))
+			workload_fail("word %zu is %#" PRIx64 ", not %#" PRIx64, i, data[i],
+				      word_at(i));
+}
+
+static void check_device(const struct transfer *transfer)
+{
+	cleanup(freep) uint64_t *data = workload_alloc(transfer->job.bytes);
+
+	CU(cuMemcpyDtoH(data, transfer->job.to, transfer->job.bytes));
+	check(data, transfer->job.bytes);
+}
+
+/* Where request @n reads, and how much. */
+static uint64_t place(const struct transfer *transfer, uint64_t n, uint64_t *size)
+{
+	uint64_t at = n * transfer->job.chunk % transfer->job.bytes;
+
+	*size = smaller(transfer->job.chunk, transfer->job.bytes - at);
+	return at;
+}
+
+/* The read and the link way. */
+static double copy_all(struct transfer *transfer, bool reads)
+{
+	CUstream streams[DEPTH];
+	uint64_t began, size;
+
+	CU(cuMemHostAlloc((void **)&transfer->pinned, DEPTH * transfer->job.chunk, 0));
+	for (unsigned i = 0; i < DEPTH; i++)
+		CU(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+	began = now_ns();
+	for (uint64_t n = 0; n < transfer->job.total; n++) {
+		uint64_t at = place(transfer, n, &size);
+		uint8_t *buffer = transfer->pinned + n % DEPTH * transfer->job.chunk;
+
+		CU(cuStreamSynchronize(streams[n % DEPTH]));
+		if (reads && pread(transfer->fd, buffer, size, (off_t)at) != (ssize_t)size)
+			workload_fail("pread: %s", strerror(errno));
+		CU(cuMemcpyHtoDAsync(transfer->job.to + at, buffer, size, streams[n % DEPTH]));
+	}
+	CU(cuCtxSynchronize());
+	double seconds = host_seconds(began);
+
+	if (reads)
+		check_device(transfer);
+	return seconds;
+}
+
+static double run_read(struct transfer *transfer)
+{
+	return copy_all(transfer, true);
+}
+
+static double run_link(struct transfer *transfer)
+{
+	return copy_all(transfer, false);
+}
+
+static void submit(struct transfer *transfer, struct io_uring *ring, uint64_t n)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+	uint64_t size, at = place(transfer, n, &size);
+
+	if (!sqe)
+		workload_fail("io_uring: no room");
+	io_uring_prep_read(sqe, transfer->fd, transfer->pinned + at, (unsigned)size, at);
+	io_uring_sqe_set_data64(sqe, size);
+}
+
+static void reap(struct io_uring *ring)
+{
+	struct io_uring_cqe *cqe;
+	int error = io_uring_wait_cqe(ring, &cqe);
+
+	if (error || cqe->res != (int)io_uring_cqe_get_data64(cqe))
+		workload_fail("io_uring: %s", strerror(error ? -error : -cqe->res));
+	io_uring_cqe_seen(ring, cqe);
+}
+
+static double run_uring(struct transfer *transfer)
+{
+	struct io_uring ring;
+	uint64_t began, asked = 0, done = 0;
+	int error = io_uring_queue_init(DEPTH, &ring, 0);
+
+	if (error)
+		workload_fail("io_uring: %s", strerror(-error));
+	CU(cuMemHostAlloc((void **)&transfer->pinned, transfer->job.bytes, 0));
+	began = now_ns();
+	while (done < transfer->job.total) {
+		for (; asked < transfer->job.total && asked < done + DEPTH; asked++)
+			submit(transfer, &ring, asked);
+		io_uring_submit(&ring);
+		reap(&ring);
+		done++;
+	}
+	double seconds = host_seconds(began);
+
+	io_uring_queue_exit(&ring);
+	check((const uint64_t *)transfer->pinned, transfer->job.bytes);
+	return seconds;
+}
+
+static double run_loop(struct transfer *transfer)
+{
+	const struct weir_loop_options options = {.blocks = (uint32_t)transfer->blocks,
+						  .threads = 128,
+						  .callbacks = (uint32_t)transfer->lanes + 1,
+						  .staging = 64,
+						  .name = "file-read"};
+	CUdeviceptr device = host_zeros(sizeof(transfer->job));
+	struct weir_loop *loop = host_loop(workload_kernel(&transfer->w, "file_read"), &options);
+	uint64_t began;
+	double seconds;
+
+	workload_upload(device, &transfer->job, sizeof(transfer->job));
+	began = now_ns();
+	host_loop_run(loop, (void *[]){NULL, &device});
+	seconds = host_seconds(began);
+	weir_loop_free(loop);
+	check_device(transfer);
+	return seconds;
+}
+
+static const struct way {
+	const char *name;
+	double (*run)(struct transfer *transfer);
+} ways[] = {{"loop", run_loop}, {"read", run_read}, {"uring", run_uring}, {"link", run_link}};
+
+static const struct way *parse(struct transfer *transfer, int argc, char **argv)
+{
+	uint64_t bytes = 0;
+	const struct workload_option own[] = {
+		{"folder", OPTION_TEXT, &transfer->folder, "for the file"},
+		{"way", OPTION_TEXT, &transfer->way, "loop (default), read, uring or link"},
+		{"bytes", OPTION_NUMBER, &bytes, "of the file"},
+		{"blocks", OPTION_NUMBER, &transfer->blocks, "of the loop"},
+		{"lanes", OPTION_NUMBER, &transfer->lanes, "requests of a block at a time"},
+		{0}};
+	struct read_job *job = &transfer->job;
+
+	workload_parse(&transfer->w, argc, argv,
+		       "reads a file; --size: bytes of a request; --iterations: passes", own);
+	job->bytes = workload_pick(&transfer->w, bytes, 1u << 20, 256u << 20);
+	job->chunk = workload_pick(&transfer->w, transfer->w.size, 4096, 1u << 20);
+	transfer->passes = transfer->w.iterations ? transfer->w.iterations : 1;
+	if (!transfer->folder || job->bytes % 8 || job->bytes < 8 || job->bytes > 1ull << 36 ||
+	    job->chunk < 8 || job->chunk % 8 || job->chunk > job->bytes ||
+	    job->bytes % job->chunk || job->chunk > 1u << 30 || transfer->lanes < 1 ||
+	    transfer->lanes > 31) {
+		fprintf(stderr, "loop-file-read: --folder: needed; --size divides --bytes\n");
+		exit(2);
+	}
+	job->total = job->bytes / job->chunk * transfer->passes;
+	job->lanes = (uint32_t)transfer->lanes;
+	for (size_t i = 0; i < countof(ways); i++)
+		if (strcmp(ways[i].name, transfer->way) == 0)
+			return &ways[i];
+	fprintf(stderr, "--way: loop, read, uring or link\n");
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	static struct transfer transfer = {.way = "loop", .lanes = 4, .blocks = 0};
+	const struct way *way = parse(&transfer, argc, argv);
+	struct read_job *job = &transfer.job;
+	double seconds;
+
+	snprintf(job->path, sizeof(job->path), "%.200s/read-%d", transfer.folder, getpid());
+	make_file(&transfer);
+	workload_open(&transfer.w, file_read_ptx);
+	job->to = host_zeros(job->bytes);
+	workload_ready(&transfer.w);
+	seconds = way->run(&transfer);
+	unlink(job->path);
+	printf("{\"way\":\"%s\",\"chunk\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.6f,"
+	       "\"bytes_per_second\":%.0f,\"requests_per_second\":%.1f}\n",
+	       way->name, job->chunk, job->bytes * transfer.passes, seconds,
+	       (double)(job->bytes * transfer.passes) / seconds, (double)job->total / seconds);
+	return 0;
+}

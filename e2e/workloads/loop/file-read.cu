@@ -1,0 +1,43 @@
+/* Reads a file into device memory: requests of one size, each drawn by whoever is free. */
+#include <weir/loop.cuh>
+
+#include "file-read.h"
+
+static __device__ void next_chunk(weir::loop &l, read_job *job, int file)
+{
+	__shared__ unsigned long long drawn;
+
+	__syncthreads();
+	if (threadIdx.x == 0)
+		drawn = atomicAdd(&job->ticket, 1ull);
+	__syncthreads();
+	uint64_t n = drawn, at = n * job->chunk % job->bytes, left = job->bytes - at;
+	uint64_t size = left < job->chunk ? left : job->chunk;
+
+	if (n >= job->total)
+		return;
+	weir::file::read(l, file, reinterpret_cast<uint8_t *>(job->to) + at, size, at,
+			 [=](weir::loop &later, int64_t got) {
+				 if (got == static_cast<int64_t>(size))
+					 next_chunk(later, job, file);
+				 else
+					 later.exit(got < 0 ? static_cast<int>(got) : -EIO);
+			 });
+}
+
+/* Each block has the file open for itself. */
+extern "C" __global__ void file_read(weir::loop_args args, read_job *job)
+{
+	weir::loop loop(args);
+
+	loop.run([=](weir::loop &l) {
+		weir::file::open(l, job->path, 0, 0, [=](weir::loop &later, int64_t file) {
+			if (file < 0) {
+				later.exit(static_cast<int>(file));
+				return;
+			}
+			for (unsigned i = 0; i < job->lanes; i++)
+				next_chunk(later, job, static_cast<int>(file));
+		});
+	});
+}

@@ -1,0 +1,14 @@
+/* A file that is read into device memory: shared by device code and host. */
+#pragma once
+
+#include <stdint.h>
+
+struct read_job {
+	char path[256];
+	uint64_t bytes, chunk;     /* of the file; of a request */
+	uint64_t total;            /* requests: passes over the file */
+	uint64_t to;               /* device address; the file's place is the memory's */
+	unsigned long long ticket; /* the next request */
+	uint32_t lanes;            /* requests of a block at a time */
+	uint32_t unused;
+};

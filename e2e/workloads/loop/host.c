@@ -1,0 +1,47 @@
+#include "host.h"
+
+#include <string.h>
+
+struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options)
+{
+	struct weir_loop *loop = NULL;
+
+	if (weir_loop_new(&loop, kernel, options))
+		workload_fail("weir_loop_new: %s", weir_loop_error(NULL));
+	return loop;
+}
+
+void host_loop_run(struct weir_loop *loop, void **parameters)
+{
+	int code = 0, error = weir_loop_run(loop, parameters, &code);
+
+	if (error)
+		workload_fail("weir_loop_run: %s", weir_loop_error(loop));
+	if (code)
+		workload_fail("the loop has ended with %d: %s", code,
+			      strerror(code < 0 ? -code : code));
+}
+
+void *host_mapped(size_t bytes, CUdeviceptr *device)
+{
+	void *memory;
+
+	CU(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	CU(cuMemHostGetDevicePointer(device, memory, 0));
+	return memset(memory, 0, bytes);
+}
+
+CUdeviceptr host_zeros(size_t bytes)
+{
+	CUdeviceptr memory;
+
+	CU(cuMemAlloc(&memory, bytes));
+	CU(cuMemsetD8(memory, 0, bytes));
+	CU(cuCtxSynchronize());
+	return memory;
+}
+
+double host_seconds(uint64_t since)
+{
+	return (double)(now_ns() - since) / 1e9;
+}

@@ -1,0 +1,22 @@
+/* Event loops for the programs of this folder: a failure ends the program. */
+#pragma once
+
+#include <weir/loop.h>
+
+#include "../workload.h"
+
+/* A loop around @kernel, that has not run yet. */
+struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options);
+
+/* Runs it; fails unless it ends by itself with code 0. @parameters: as for cuLaunchKernel(); the
+ * first one is not used. */
+void host_loop_run(struct weir_loop *loop, void **parameters);
+
+/* Host memory that the device sees, zeroed. @device: its address there. */
+void *host_mapped(size_t bytes, CUdeviceptr *device);
+
+/* Device memory, zeroed. */
+CUdeviceptr host_zeros(size_t bytes);
+
+/* Seconds from @since, of now_ns(). */
+double host_seconds(uint64_t since);

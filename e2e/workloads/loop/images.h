@@ -1,0 +1,31 @@
+/* The picture of a library that is most like a query: shared by device code and host. */
+#pragma once
+
+#include <stdint.h>
+
+#define IMAGE_BYTES   1024u /* 32 x 32 grey values */
+#define IMAGE_GROUP   16u   /* queries that are compared together */
+#define IMAGE_CHUNK   256u  /* pictures that are read at once */
+#define IMAGE_THREADS 256
+
+/* A result: the sum of squared differences in the upper 32 bits, the picture's number below. The
+ * smallest is the answer, so of equal pictures the first. */
+typedef unsigned long long image_match;
+#define IMAGE_NONE (~0ull)
+
+struct image_job {
+	char library[256], queries[256], result[256]; /* paths */
+	uint32_t library_n, queries_n;
+	uint32_t lanes;    /* groups of a block at a time */
+	uint32_t ticket;   /* the next group */
+	int32_t files[3];  /* of the loop: library, queries, result */
+	uint32_t open;     /* how many of them are open */
+	uint64_t lanes_at; /* device address of struct image_lane, @lanes for each block */
+};
+
+/* A group under way. */
+struct image_lane {
+	uint8_t queries[IMAGE_GROUP * IMAGE_BYTES];
+	uint8_t pictures[IMAGE_CHUNK * IMAGE_BYTES];
+	image_match best[IMAGE_GROUP];
+};

@@ -1,0 +1,38 @@
+# Programs around event loops on the GPU (weir/loop.cuh). Each does the same work in other ways, too. They are programs of
+# experiments, in build/bench.
+LOOP_PROGRAMS := loop-throttle loop-ports loop-server loop-client loop-grep loop-images loop-file-read loop-tokens
+BENCHES += $(LOOP_PROGRAMS)
+LOOP_DIR := e2e/workloads/loop
+loop-parts = $(patsubst %,$(LOOP_DIR)/%.c,$1) $(patsubst %,$(WORKLOAD_GEN)/loop/%-ptx.c,$2)
+LOOP_PIPELINE := $(call loop-parts,pipeline host,tokens tokens-loop) e2e/workloads/workload.c
+
+loop-throttle_SRC  := $(call loop-parts,throttle host,throttle)
+loop-ports_SRC      = $(call loop-parts,ports host,parts) $(PAPERS_SRC)
+loop-ports_CFLAGS  := $(kernels_CFLAGS)
+loop-server_SRC    := $(call loop-parts,server serve-loop front service host,services server-loop)
+loop-client_SRC    := $(call loop-parts,client service,) e2e/workloads/samples.c
+loop-grep_SRC      := $(call loop-parts,grep corpus host,grep grep-loop) e2e/workloads/parallel.c
+loop-images_SRC    := $(call loop-parts,images host,images images-loop) e2e/workloads/parallel.c
+loop-file-read_SRC := $(call loop-parts,file-read host,file-read)
+loop-tokens_SRC    := $(call loop-parts,tokens,) $(LOOP_PIPELINE) e2e/workloads/parallel.c
+
+define loop-settings
+$1_SRC += $(if $(filter loop-tokens,$1),,e2e/workloads/workload.c)
+$1_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+$1_STATIC := $(if $(filter loop-client,$1),,libweir-loop)
+$1_LIBS := $(if $(filter loop-client,$1),,$(LOOP_LIBS)) -ldl -lm
+$(B)/bench/$1: $(WORKLOAD_CUDA)
+endef
+$(foreach n,$(LOOP_PROGRAMS),$(eval $(call loop-settings,$n)))
+
+# Text to tensor for PyTorch: e2e/bench/programs/tokens.py loads it.
+SHARED += libloop-tokens.so
+libloop-tokens.so_SRC      := $(LOOP_PIPELINE)
+libloop-tokens.so_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+libloop-tokens.so_STATIC   := libweir-loop
+libloop-tokens.so_LIBS     := $(LOOP_LIBS) -L$(B)/simcuda -l:libcuda.so.1
+libloop-tokens.so_LINKDEPS := $(WORKLOAD_CUDA)
+
+LOOP_PTX := $(patsubst $(LOOP_DIR)/%.cu,$(WORKLOAD_GEN)/loop/%.ptx,$(wildcard $(LOOP_DIR)/*.cu))
+$(LOOP_PTX): NVCC_FLAGS := -std=c++17 -fmad=false -Iruntime-lib/include
+$(LOOP_PTX): $(wildcard $(LOOP_DIR)/*.h $(LOOP_DIR)/*.cuh e2e/workloads/papers/*.cuh runtime-lib/include/weir/loop*)

@@ -1,0 +1,35 @@
+/* Two ways to run parts of a kernel's work (parts.h) with scheduling points between them. */
+#pragma once
+
+#include <weir/loop.cuh>
+
+#include "parts.h"
+
+/* In an event loop: the blocks draw parts, and the kernel may leave after each. */
+template <class Part> static __device__ void loop_over(const weir::loop_args &args, parts p, Part part)
+{
+	weir::loop loop(args);
+
+	loop.run([=](weir::loop &l) {
+		weir::each_block(
+			l, p.ticket, p.total * p.repeat, [=](weir::loop &, unsigned n) { part(n); },
+			[](weir::loop &) {});
+	});
+}
+
+/* NAME_split: the original kernel, split into launches of a few parts each. NAME_loop: in an event
+ * loop. @parameters: those of the original kernel; @part: the work of part `n`. */
+#define PORT(name, parameters, part)                                                                   \
+	extern "C" __global__ void name##_split(UNPACK parameters, parts p)                            \
+	{                                                                                              \
+		unsigned n = p.first + blockIdx.x;                                                     \
+		part;                                                                                  \
+	}                                                                                              \
+	extern "C" __global__ void name##_loop(weir::loop_args args, UNPACK parameters, parts p)       \
+	{                                                                                              \
+		loop_over(args, p, [=](unsigned drawn) {                                               \
+			unsigned n = drawn % p.total;                                                  \
+			part;                                                                          \
+		});                                                                                    \
+	}
+#define UNPACK(...) __VA_ARGS__

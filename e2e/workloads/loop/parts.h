@@ -1,0 +1,17 @@
+/* How a port divides a kernel's work: shared by device code and host. */
+#pragma once
+
+#include <stdint.h>
+
+/* The last parameter of each kernel in parts.cu. A part is one segment of the work of a block of
+ * the original kernel: part n is segment n % segments of block n / segments. */
+struct parts {
+	uint32_t first; /* of a split launch */
+	uint32_t total, segments;
+	uint32_t repeat;  /* of a loop: all parts so often */
+	uint32_t grid[3]; /* of the original kernel */
+	uint32_t *ticket; /* of a loop: the next part; 0 at first */
+};
+
+#define ANGLE_SEGMENT  1024 /* of the other points, in a part */
+#define SUFFIX_SEGMENT 8    /* bases of a query, in a part */

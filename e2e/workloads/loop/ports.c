@@ -1,0 +1,271 @@
+/* Compute kernels of the papers (LavaMD, TPACF, hybrid sort, suffix matching), each in one of three
+ * ways: as they are (--way native), split into launches of --chunk parts (--way split), or in an
+ * event loop (--way loop). Every way is checked against the CPU's result. Prints a line of JSON.
+ *
+ * A round is one pass; with --repeat N (lava-md and suffix-match, which only write results) N
+ * passes: launches behind each other, or one loop over the parts of all.
+ *
+ * With --wait it begins when it reads a line: several programs can then begin together. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base.h>
+
+#include "../plan.h"
+#include "host.h"
+#include "parts.h"
+
+extern const char parts_ptx[];
+
+#define LAUNCHES_MAX 16
+#define REPEAT_MAX   1000
+
+/* A kernel of the papers that has ports. */
+static const struct port {
+	const char *kernel;
+	unsigned segment, of_argument; /* a segment's length; the argument that is divided into
+					  segments, from 1; 0: @all is divided */
+	unsigned all;
+} ports[] = {
+	{"box_forces", 1, 0, 1},   {"angle_pairs", ANGLE_SEGMENT, 4, 0},
+	{"bucket_count", 1, 0, 1}, {"bucket_scatter", 1, 0, 1},
+	{"bucket_merge", 1, 0, 1}, {"suffix_match", SUFFIX_SEGMENT, 0, 64},
+};
+
+struct program {
+	struct workload w;
+	const char *way, *only, *class;
+	uint64_t chunk; /* parts of a split launch; 0: as many blocks as fit on the GPU */
+	uint64_t repeat;
+	bool waits;
+	CUmodule module;
+	CUdeviceptr ticket;
+	struct weir_loop *loops[LAUNCHES_MAX]; /* of the round, by launch */
+	struct plan plan;
+	struct samples us;
+};
+
+static const struct port *port_of(const struct plan_launch *launch)
+{
+	for (size_t i = 0; i < countof(ports); i++)
+		if (strcmp(ports[i].kernel, launch->kernel->name) == 0)
+			return &ports[i];
+	return NULL;
+}
+
+static struct parts parts_of(const struct program *program, const struct plan_launch *launch)
+{
+	const struct port *port = port_of(launch);
+	const unsigned *grid = launch->shape.grid;
+	uint64_t all = port->of_argument ? launch->arguments[port->of_argument - 1] : port->all;
+	uint32_t segments = ((uint32_t)all + port->segment - 1) / port->segment;
+
+	return (struct parts){.total = grid[0] * grid[1] * grid[2] * segments,
+			      .segments = segments,
+			      .repeat = (uint32_t)program->repeat,
+			      .grid = {grid[0], grid[1], grid[2]},
+			      .ticket = (uint32_t *)program->ticket};
+}
+
+static CUfunction port_kernel(const struct program *program, const struct plan_launch *launch,
+			      const char *suffix)
+{
+	CUfunction kernel;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s", launch->kernel->name, suffix);
+	CU(cuModuleGetFunction(&kernel, program->module, name));
+	return kernel;
+}
+
+/* Blocks of @launch that the GPU runs at a time. */
+static unsigned resident(const struct program *program, const struct plan_launch *launch)
+{
+	int blocks;
+
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch->kernel->function,
+						       (int)launch->shape.block[0],
+						       launch->shape.shared));
+	return (unsigned)(blocks * program->w.sm_count);
+}
+
+static void launch_split(const struct program *program, const struct plan_launch *launch,
+			 void **parameters)
+{
+	CUfunction kernel = port_kernel(program, launch, "split");
+	struct parts parts = parts_of(program, launch);
+	unsigned chunk = program->chunk ? (unsigned)program->chunk : resident(program, launch);
+	void *all[PLAN_ARGUMENTS_MAX + 1];
+
+	memcpy(all, parameters, launch->argument_count * sizeof(*all));
+	all[launch->argument_count] = &parts;
+	for (; parts.first < parts.total; parts.first += chunk)
+		CU(cuLaunchKernel(kernel, (unsigned)smaller(chunk, parts.total - parts.first), 1, 1,
+				  launch->shape.block[0], 1, 1, launch->shape.shared,
+				  program->plan.stream, all, NULL));
+}
+
+static void launch_loop(struct program *program, const struct plan_launch *launch,
+			void **parameters)
+{
+	struct parts parts = parts_of(program, launch);
+	void *all[PLAN_ARGUMENTS_MAX + 2] = {NULL};
+
+	memcpy(all + 1, parameters, launch->argument_count * sizeof(*all));
+	all[1 + launch->argument_count] = &parts;
+	CU(cuMemsetD32Async(program->ticket, 0, 1, program->plan.stream));
+	CU(cuStreamSynchronize(program->plan.stream));
+	host_loop_run(program->loops[launch - program->plan.launches], all);
+}
+
+static void launch_native(const struct plan *plan, const struct plan_launch *launch,
+			  void **parameters)
+{
+	const struct shape *shape = &launch->shape;
+
+	CU(cuLaunchKernel(launch->kernel->function, shape->grid[0], shape->grid[1], shape->grid[2],
+			  shape->block[0], shape->block[1], shape->block[2], shape->shared,
+			  plan->stream, parameters, NULL));
+}
+
+static void launch(void *data, struct plan *plan, const struct plan_launch *launched,
+		   void **parameters)
+{
+	struct program *program = data;
+
+	if (!port_of(launched) || strcmp(program->way, "native") == 0)
+		launch_native(plan, launched, parameters);
+	else if (strcmp(program->way, "split") == 0)
+		launch_split(program, launched, parameters);
+	else
+		launch_loop(program, launched, parameters);
+}
+
+/* Loops run once, so each round has its own. */
+static void make_loops(struct program *program)
+{
+	for (size_t i = 0; i < program->plan.launch_count && i < LAUNCHES_MAX; i++) {
+		const struct plan_launch *launched = &program->plan.launches[i];
+		const struct weir_loop_options options = {.threads = launched->shape.block[0],
+							  .shared = launched->shape.shared,
+							  .name = program->only};
+
+		if (port_of(launched))
+			program->loops[i] =
+				host_loop(port_kernel(program, launched, "loop"), &options);
+	}
+}
+
+static void free_loops(struct program *program)
+{
+	for (size_t i = 0; i < LAUNCHES_MAX; i++) {
+		weir_loop_free(program->loops[i]);
+		program->loops[i] = NULL;
+	}
+}
+
+static void run_round(struct program *program)
+{
+	struct plan *plan = &program->plan;
+	uint64_t began;
+
+	bool is_loop = strcmp(program->way, "loop") == 0;
+
+	if (is_loop)
+		make_loops(program);
+	plan_prepare(plan);
+	began = now_ns();
+	for (uint64_t i = 0; i < (is_loop ? 1 : program->repeat); i++)
+		plan_queue(plan);
+	CU(cuStreamSynchronize(plan->stream));
+	samples_add(&program->us, (double)(now_ns() - began) / 1e3);
+	free_loops(program);
+}
+
+static const struct benchmark *find(const char *name)
+{
+	static const char *const known[] = {"lava-md", "angular-correlation", "hybrid-sort",
+					    "suffix-match"};
+
+	for (size_t i = 0; i < countof(known); i++)
+		for (size_t k = 0; name && strcmp(name, known[i]) == 0 && k < benchmark_count; k++)
+			if (strcmp(benchmarks[k].name, name) == 0)
+				return &benchmarks[k];
+	return NULL;
+}
+
+static bool is_way(const char *name)
+{
+	return strcmp(name, "native") == 0 || strcmp(name, "split") == 0 ||
+	       strcmp(name, "loop") == 0;
+}
+
+static const struct benchmark *parse(struct program *program, int argc, char **argv)
+{
+	const struct workload_option own[] = {
+		{"only", OPTION_TEXT, &program->only,
+		 "lava-md, angular-correlation, hybrid-sort or suffix-match"},
+		{"way", OPTION_TEXT, &program->way, "native, split or loop"},
+		{"class", OPTION_TEXT, &program->class, "of the input: large, small, trivial"},
+		{"chunk", OPTION_NUMBER, &program->chunk, "parts of a split launch"},
+		{"repeat", OPTION_NUMBER, &program->repeat, "passes of a round"},
+		{"wait", OPTION_FLAG, &program->waits, "begins when it reads a line"},
+		{0}};
+	const struct benchmark *benchmark;
+
+	workload_parse(&program->w, argc, argv, "runs a kernel in one of three ways", own);
+	benchmark = find(program->only);
+	if (!benchmark || class_find(program->class) == CLASS_COUNT || !is_way(program->way)) {
+		fprintf(stderr, "loop-ports: --only, --way or --class: no such name; see --help\n");
+		exit(2);
+	}
+	if (program->repeat < 1 || program->repeat > REPEAT_MAX ||
+	    (program->repeat > 1 && strcmp(benchmark->name, "lava-md") != 0 &&
+	     strcmp(benchmark->name, "suffix-match") != 0)) {
+		fprintf(stderr, "loop-ports: --repeat: 1 to %d, and not of this kernel\n",
+			REPEAT_MAX);
+		exit(2);
+	}
+	return benchmark;
+}
+
+int main(int argc, char **argv)
+{
+	static struct program program = {
+		.w = {.seed = 1}, .way = "loop", .only = "lava-md", .class = "small", .repeat = 1};
+	struct workload *w = &program.w;
+	const struct benchmark *benchmark = parse(&program, argc, argv);
+	uint64_t rounds = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : 3, began;
+	char line[8];
+
+	workload_open(w, NULL);
+	CU(cuModuleLoadData(&program.module, parts_ptx));
+	program.ticket = host_zeros(sizeof(uint32_t));
+	plan_init(&program.plan, benchmark, w,
+		  w->size ? (uint32_t)w->size
+			  : benchmark->sizes[w->gpu][class_find(program.class)]);
+	program.plan.launcher = launch;
+	program.plan.launcher_data = &program;
+	run_round(&program); /* lazy loading */
+	program.us.n = 0;
+	workload_ready(w);
+	if (program.waits && !fgets(line, sizeof(line), stdin))
+		return 0;
+	began = now_ns();
+	for (uint64_t i = 0; i < rounds && (!i || !workload_stopped(w)); i++)
+		run_round(&program);
+	double seconds = host_seconds(began);
+
+	plan_check(&program.plan);
+	samples_sort(&program.us);
+	printf("{\"workload\":\"%s\",\"way\":\"%s\",\"size\":%u,\"rounds\":%zu,\"seconds\":%.6f,"
+	       "\"us\":%.1f,\"hash\":\"%016" PRIx64 "\"}\n",
+	       benchmark->name, program.way, program.plan.size, program.us.n, seconds,
+	       samples_quantile(&program.us, 0.5), program.plan.hash);
+	plan_deinit(&program.plan);
+	CU(cuModuleUnload(program.module));
+	workload_close(w);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* A server that answers in an event loop on the GPU. */
+#pragma once
+
+#include "../workload.h"
+#include "service.h"
+
+struct loop_server {
+	const struct service *service;
+	uint32_t size;
+	uint16_t port;
+	uint32_t blocks; /* 0: as many as fit */
+	uint32_t lanes;  /* requests of a block at a time */
+};
+
+/* Serves until workload_stopped(). Calls workload_ready() when it listens. Returns the number of
+ * requests. */
+uint64_t loop_serve(const struct loop_server *server, struct workload *workload);

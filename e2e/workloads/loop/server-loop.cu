@@ -1,0 +1,156 @@
+/* Servers that answer on the GPU: each block listens, receives, computes and sends by itself. A lane
+ * is one request under way: receive, answer, send, and again. */
+#include <weir/loop.cuh>
+
+#include "server-loop.h"
+#include "services.cuh"
+
+#define BACKLOG  1024
+#define RETRY_NS 1000000 /* until another block listens */
+
+/* A request and its reply, in device memory. */
+struct lane {
+	server_loop *server;
+	int listener;
+	uint8_t *request, *reply;
+};
+
+/* How a service answers; as a callback may have to, in steps. Calls answered() at the end. */
+struct echo_service {
+	static __device__ void answer(weir::loop &l, lane at, int connection);
+};
+struct matmul_service {
+	static __device__ void answer(weir::loop &l, lane at, int connection);
+};
+struct kv_service {
+	static __device__ void answer(weir::loop &l, lane at, int connection);
+};
+
+template <class Service> static __device__ void receive_rest(weir::loop &l, lane at, int connection, unsigned have);
+
+template <class Service> static __device__ void serve(weir::loop &l, lane at)
+{
+	weir::net::receive_any(l, at.listener, at.request, at.server->request_bytes,
+			       [=](weir::loop &later, int64_t n, int connection) {
+				       if (n > 0)
+					       receive_rest<Service>(later, at, connection, n);
+				       else
+					       serve<Service>(later, at);
+			       });
+}
+
+/* A request may come in pieces. */
+template <class Service>
+static __device__ void receive_rest(weir::loop &l, lane at, int connection, unsigned have)
+{
+	unsigned left = at.server->request_bytes - have;
+
+	if (!left) {
+		Service::answer(l, at, connection);
+		return;
+	}
+	weir::net::receive(l, connection, at.request + have, left, [=](weir::loop &later, int64_t n) {
+		if (n > 0)
+			receive_rest<Service>(later, at, connection, have + n);
+		else
+			weir::net::close(later, connection, [=](weir::loop &last, int64_t) { serve<Service>(last, at); });
+	});
+}
+
+template <class Service> static __device__ void answered(weir::loop &l, lane at, int connection)
+{
+	if (threadIdx.x == 0)
+		atomicAdd(&at.server->answered, 1ull);
+	weir::net::send(l, connection, at.reply, at.server->reply_bytes,
+			[=](weir::loop &later, int64_t) { serve<Service>(later, at); });
+}
+
+__device__ void echo_service::answer(weir::loop &l, lane at, int connection)
+{
+	services::echo(at.server->size, at.request, at.reply);
+	answered<echo_service>(l, at, connection);
+}
+
+__device__ void kv_service::answer(weir::loop &l, lane at, int connection)
+{
+	services::kv(reinterpret_cast<kv_slot *>(at.server->table), reinterpret_cast<kv_message *>(at.request),
+		     reinterpret_cast<kv_message *>(at.reply));
+	answered<kv_service>(l, at, connection);
+}
+
+/* A tile at a time: the kernel may leave between two of them. */
+static __device__ void multiply_from(weir::loop &l, lane at, int connection, unsigned tile)
+{
+	unsigned n = at.server->size;
+	const float *a = reinterpret_cast<const float *>(at.request);
+
+	for (; tile < services::matmul_tiles(n); tile++) {
+		services::multiply_tile(n, a, a + size_t(n) * n, reinterpret_cast<float *>(at.reply), tile);
+		if (l.post_task_if_necessary(
+			    [=](weir::loop &later) { multiply_from(later, at, connection, tile + 1); }))
+			return;
+	}
+	__syncthreads();
+	answered<matmul_service>(l, at, connection);
+}
+
+__device__ void matmul_service::answer(weir::loop &l, lane at, int connection)
+{
+	multiply_from(l, at, connection, 0);
+}
+
+/* Each lane of the block begins when somebody listens. */
+template <class Service> static __device__ void begin(weir::loop &l, server_loop *server)
+{
+	int listener = *static_cast<volatile int32_t *>(&server->listener);
+
+	if (__syncthreads_or(listener < 0)) {
+		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin<Service>(later, server); });
+		return;
+	}
+	for (unsigned i = 0; i < server->lanes; i++) {
+		size_t number = size_t(blockIdx.x) * server->lanes + i;
+		lane at = {server, listener,
+			   reinterpret_cast<uint8_t *>(server->requests) + number * server->request_bytes,
+			   reinterpret_cast<uint8_t *>(server->replies) + number * server->reply_bytes};
+
+		serve<Service>(l, at);
+	}
+}
+
+template <class Service> static __device__ void run_server(const weir::loop_args &args, server_loop *server)
+{
+	weir::loop loop(args);
+
+	loop.run([=](weir::loop &l) {
+		if (blockIdx.x != 0) {
+			begin<Service>(l, server);
+			return;
+		}
+		weir::net::listen(l, server->address, BACKLOG, [=](weir::loop &later, int64_t listener) {
+			if (listener < 0) {
+				later.exit(static_cast<int>(listener));
+				return;
+			}
+			if (threadIdx.x == 0)
+				*static_cast<volatile int32_t *>(&server->listener) = listener;
+			__syncthreads();
+			begin<Service>(later, server);
+		});
+	});
+}
+
+extern "C" __global__ void echo_loop(weir::loop_args args, server_loop *server)
+{
+	run_server<echo_service>(args, server);
+}
+
+extern "C" __global__ void matmul_loop(weir::loop_args args, server_loop *server)
+{
+	run_server<matmul_service>(args, server);
+}
+
+extern "C" __global__ void kv_loop(weir::loop_args args, server_loop *server)
+{
+	run_server<kv_service>(args, server);
+}

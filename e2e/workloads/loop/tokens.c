@@ -1,0 +1,268 @@
+/* Makes a file of documents and turns it into a tensor, in one of three ways:
+ *
+ *   cpu     all processors
+ *   native  the host reads the file and copies it to the GPU; one launch
+ *   loop    an event loop on the GPU reads the documents
+ *
+ * The token numbers and the tensor are compared with the CPU's. Prints a line of JSON. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+
+#include "../parallel.h"
+#include "host.h"
+#include "pipeline.h"
+
+#define WORD_LETTERS 9  /* of a word, at most */
+#define KNOWN_PART   16 /* one of so many words is not in the vocabulary */
+#define PLACES_EACH  2  /* of the vocabulary's table, for a word */
+
+struct texts {
+	struct workload w;
+	const char *folder, *way;
+	char path[256];
+	uint64_t words, blocks, lanes; /* words of the vocabulary */
+	struct pipeline pipeline;
+	char *text;
+	uint64_t *offsets;
+	struct token_entry *vocabulary;
+	float *table, *tensor;
+	uint32_t *numbers;
+};
+
+/* Word @i in letters, with its end: the same for the same number, others for others. */
+static void spell(uint64_t i, char *word)
+{
+	struct random random = {i};
+	uint64_t rest = random_next(&random);
+	int n = 0;
+
+	for (; i || n == 0; i /= 26)
+		word[n++] = (char)('a' + i % 26);
+	for (; n < 3 || (n < WORD_LETTERS - 1 && rest & 1); rest >>= 3)
+		word[n++] = (char)('A' + rest / 8 % 26);
+	word[n] = '\0';
+}
+
+static uint64_t hash_of(const char *word)
+{
+	uint64_t hash = TOKEN_HASH_FIRST;
+
+	for (; *word; word++)
+		hash = TOKEN_HASH_NEXT(hash, *word | 32);
+	return hash;
+}
+
+static void make_vocabulary(struct texts *texts)
+{
+	uint32_t mask = texts->pipeline.vocabulary_mask;
+
+	texts->vocabulary = calloc(mask + 1ull, sizeof(*texts->vocabulary));
+	for (uint64_t i = 0; texts->vocabulary && i < texts->words; i++) {
+		char word[32];
+		uint32_t at;
+
+		spell(i, word);
+		at = (uint32_t)hash_of(word) & mask;
+		while (texts->vocabulary[at].hash && texts->vocabulary[at].hash != hash_of(word))
+			at = (at + 1) & mask;
+		texts->vocabulary[at] =
+			(struct token_entry){hash_of(word), TOKEN_UNKNOWN + 1 + (uint32_t)i, 0};
+	}
+}
+
+/* Documents of 5 to 2 * TOKENS_ROW words. */
+static void make_text(struct texts *texts)
+{
+	struct random random = {texts->w.seed};
+	uint32_t documents = texts->pipeline.documents;
+	char *at = texts->text = workload_alloc((size_t)documents * TOKENS_DOC);
+
+	texts->offsets = workload_alloc((documents + 1ull) * sizeof(*texts->offsets));
+	for (uint32_t d = 0; d < documents; d++) {
+		uint32_t count = 5 + random_below(&random, 2 * TOKENS_ROW - 5);
+
+		texts->offsets[d] = (uint64_t)(at - texts->text);
+		for (uint32_t i = 0; i < count; i++) {
+			bool is_known = random_below(&random, KNOWN_PART);
+			uint64_t word = random_below(&random, (uint32_t)texts->words);
+
+			spell(is_known ? word : texts->words + word, at);
+			at += strlen(at);
+			*at++ = ", \n7"[random_below(&random, 4)];
+		}
+	}
+	texts->offsets[documents] = (uint64_t)(at - texts->text);
+}
+
+static void write_text(const struct texts *texts)
+{
+	cleanup(closep) int fd = open(texts->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	size_t size = texts->offsets[texts->pipeline.documents];
+
+	for (size_t done = 0; done < size;) {
+		ssize_t n = fd < 0 ? -1 : write(fd, texts->text + done, size - done);
+
+		if (n <= 0)
+			workload_fail("%s: %s", texts->path, strerror(errno));
+		done += (size_t)n;
+	}
+}
+
+static uint32_t look_up(const struct texts *texts, uint64_t hash)
+{
+	uint32_t mask = texts->pipeline.vocabulary_mask, at = (uint32_t)hash & mask;
+
+	for (; texts->vocabulary[at].hash; at = (at + 1) & mask)
+		if (texts->vocabulary[at].hash == hash)
+			return texts->vocabulary[at].number;
+	return TOKEN_UNKNOWN;
+}
+
+static void number_document(struct texts *texts, size_t d)
+{
+	uint32_t *numbers = texts->numbers + d * TOKENS_ROW, n = 0;
+	const char *at = texts->text + texts->offsets[d],
+		   *end = texts->text + texts->offsets[d + 1];
+
+	while (at < end && n < TOKENS_ROW) {
+		uint64_t hash = TOKEN_HASH_FIRST;
+		const char *begin;
+
+		while (at < end && !TOKEN_IS_LETTER(*at))
+			at++;
+		for (begin = at; at < end && TOKEN_IS_LETTER(*at); at++)
+			hash = TOKEN_HASH_NEXT(hash, *at | 32);
+		if (at > begin)
+			numbers[n++] = look_up(texts, hash);
+	}
+	while (n < TOKENS_ROW)
+		numbers[n++] = TOKEN_PAD;
+}
+
+static void embed_document(void *context, size_t d)
+{
+	struct texts *texts = context;
+	size_t row = texts->pipeline.dimension;
+
+	number_document(texts, d);
+	for (size_t i = d * TOKENS_ROW; i < (d + 1) * TOKENS_ROW; i++)
+		memcpy(texts->tensor + i * row, texts->table + texts->numbers[i] * row,
+		       row * sizeof(float));
+}
+
+static double on_cpu(struct texts *texts)
+{
+	uint64_t began = now_ns();
+
+	in_parallel(texts->pipeline.documents, embed_document, texts);
+	return host_seconds(began);
+}
+
+static CUdeviceptr uploaded(const void *data, size_t bytes)
+{
+	CUdeviceptr device;
+
+	CU(cuMemAlloc(&device, bytes));
+	workload_upload(device, data, bytes);
+	return device;
+}
+
+static void compare(CUdeviceptr device, const void *wanted, size_t bytes, const char *what)
+{
+	cleanup(freep) uint8_t *found = workload_alloc(bytes);
+
+	CU(cuMemcpyDtoH(found, device, bytes));
+	for (size_t i = 0; i < bytes; i++)
+		if (found[i] != ((const uint8_t *)wanted)[i])
+			workload_fail("tokens: %s: byte %zu is wrong", what, i);
+}
+
+static double on_gpu(struct texts *texts, bool by_loop)
+{
+	struct pipeline *pipeline = &texts->pipeline;
+	size_t cells = (size_t)pipeline->documents * TOKENS_ROW,
+	       row = pipeline->dimension * sizeof(float);
+	double seconds;
+
+	pipeline->path = texts->path;
+	pipeline->blocks = (uint32_t)texts->blocks;
+	pipeline->lanes = (uint32_t)texts->lanes;
+	pipeline->offsets =
+		uploaded(texts->offsets, (pipeline->documents + 1ull) * sizeof(uint64_t));
+	pipeline->vocabulary = uploaded(texts->vocabulary, (pipeline->vocabulary_mask + 1ull) *
+								   sizeof(struct token_entry));
+	pipeline->table = uploaded(texts->table, (texts->words + 2) * row);
+	pipeline->numbers = host_zeros(cells * sizeof(uint32_t));
+	pipeline->tensor = host_zeros(cells * row);
+	seconds = pipeline_run(pipeline, by_loop);
+	on_cpu(texts);
+	compare(pipeline->numbers, texts->numbers, cells * sizeof(uint32_t), "numbers");
+	compare(pipeline->tensor, texts->tensor, cells * row, "tensor");
+	return seconds;
+}
+
+static void parse(struct texts *texts, int argc, char **argv)
+{
+	uint64_t dimension = 0;
+	const struct workload_option own[] = {
+		{"folder", OPTION_TEXT, &texts->folder, "for the file"},
+		{"way", OPTION_TEXT, &texts->way, "cpu, native or loop (default)"},
+		{"words", OPTION_NUMBER, &texts->words, "of the vocabulary"},
+		{"dimension", OPTION_NUMBER, &dimension, "of the table"},
+		{"blocks", OPTION_NUMBER, &texts->blocks, "of the loop; default: as many as fit"},
+		{"lanes", OPTION_NUMBER, &texts->lanes,
+		 "documents of a block of the loop at a time"},
+		{0}};
+	struct pipeline *pipeline = &texts->pipeline;
+	uint32_t places = 1;
+
+	workload_parse(&texts->w, argc, argv, "turns text into a tensor; --size: documents", own);
+	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 40, 20000);
+	pipeline->dimension = (uint32_t)workload_pick(&texts->w, dimension, 8, 256);
+	texts->words = workload_pick(&texts->w, texts->words, 500, 50000);
+	if (!texts->folder || pipeline->dimension % 4 || pipeline->dimension > 4096 ||
+	    texts->words > 1u << 24 || texts->lanes > 31 || pipeline->documents > 1u << 24 ||
+	    (strcmp(texts->way, "cpu") != 0 && strcmp(texts->way, "native") != 0 &&
+	     strcmp(texts->way, "loop") != 0)) {
+		fprintf(stderr, "loop-tokens: --folder: needed; the others: see --help\n");
+		exit(2);
+	}
+	while (places < PLACES_EACH * texts->words)
+		places *= 2;
+	pipeline->vocabulary_mask = places - 1;
+}
+
+int main(int argc, char **argv)
+{
+	static struct texts texts = {.w = {.seed = 1}, .way = "loop", .lanes = 4};
+	struct pipeline *pipeline = &texts.pipeline;
+	double seconds;
+
+	parse(&texts, argc, argv);
+	size_t cells = (size_t)pipeline->documents * TOKENS_ROW,
+	       entries = (texts.words + 2) * pipeline->dimension;
+
+	snprintf(texts.path, sizeof(texts.path), "%.200s/documents-%d", texts.folder, getpid());
+	texts.numbers = workload_alloc(cells * sizeof(*texts.numbers));
+	texts.tensor = workload_alloc(cells * pipeline->dimension * sizeof(*texts.tensor));
+	texts.table = workload_alloc(entries * sizeof(*texts.table));
+	random_floats(&(struct random){texts.w.seed}, texts.table, entries, -1, 1);
+	make_vocabulary(&texts);
+	make_text(&texts);
+	write_text(&texts);
+	workload_open(&texts.w, NULL);
+	workload_ready(&texts.w);
+	seconds = strcmp(texts.way, "cpu") == 0 ? on_cpu(&texts)
+						: on_gpu(&texts, strcmp(texts.way, "loop") == 0);
+	unlink(texts.path);
+	printf("{\"way\":\"%s\",\"documents\":%u,\"bytes\":%llu,\"seconds\":%.6f}\n", texts.way,
+	       pipeline->documents, (unsigned long long)texts.offsets[pipeline->documents],
+	       seconds);
+	return 0;
+}

@@ -1,0 +1,11 @@
+/* Text to tensor with the input on the host: the whole file is in device memory, a block for each
+ * document. */
+#include "tokens.cuh"
+
+extern "C" __global__ void tokens_embed(const token_job *job, const uint8_t *text)
+{
+	const uint64_t *offsets = reinterpret_cast<const uint64_t *>(job->offsets);
+	unsigned n = blockIdx.x;
+
+	tokens::embed(*job, n, text + offsets[n], offsets[n + 1] - offsets[n]);
+}

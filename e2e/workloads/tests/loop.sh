@@ -1,0 +1,104 @@
+#!/bin/bash
+# Programs around event loops on the simulated GPU, with real files and sockets: each way of each has the right result,
+# and a wrong one is noticed.
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit
+# shellcheck source=e2e/simcuda/tests/scratch.sh
+. e2e/simcuda/tests/scratch.sh
+mkdir "$tmp/files"
+
+run() { # PROGRAM OPTION...
+    local program=$1
+    shift
+    timeout 120 "$B/bench/loop-$program" "$@" >"$tmp/out" 2>&1
+}
+
+for way in post look split; do
+    check "throttle, $way: all points are passed" run throttle --way $way --blocks 2 --threads 32 --iterations 500
+done
+for kernel in lava-md angular-correlation hybrid-sort suffix-match; do
+    for way in native split loop; do
+        check "$kernel, $way: the result is right" run ports --only $kernel --way $way --class trivial --seed 3
+    done
+    check "$kernel, loop: the result is right with several parts a block" run ports --only $kernel --way loop --class small
+done
+for way in native split loop; do
+    check "lava-md, $way: several passes in a round" run ports --only lava-md --way $way --class trivial --repeat 5
+done
+for way in cpu native split loop; do
+    check "grep, $way: finds all words" run grep --way $way --folder "$tmp/files" --seed 5
+    check "images, $way: finds the most similar" run images --way $way --folder "$tmp/files" --seed 5
+done
+check "grep, loop: words across the borders of chunks" \
+    run grep --way loop --folder "$tmp/files" --size 3 --bytes 700000 --word tion --seed 6
+for way in cpu native loop; do
+    check "tokens, $way: numbers and tensor are right" run tokens --way $way --folder "$tmp/files" --seed 7
+done
+for size in 4096 65536 1048576; do
+    check "file-read, loop, requests of $size: every byte arrives" \
+        run file-read --way loop --folder "$tmp/files" --size $size --bytes 2097152
+done
+check "file-read: by reads and copies" run file-read --way read --folder "$tmp/files"
+check "no files are left" test -z "$(find "$tmp/files" -type f ! -name 'text-*')"
+
+# Servers on loopback.
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+serve() { # OPTION...
+    port=$(free_port)
+    rm -f "$tmp/ready" "$tmp/stop"
+    timeout 120 "$B/bench/loop-server" --port "$port" --ready-file "$tmp/ready" --stop-file "$tmp/stop" "$@" \
+        >"$tmp/server" 2>&1 &
+    server=$!
+    eventually 60 test -e "$tmp/ready"
+}
+
+ends_well() { # ANSWERED
+    touch "$tmp/stop"
+    wait "$server" && [ "$(jq .answered "$tmp/server")" -eq "$1" ]
+}
+
+for service in echo matmul kv; do
+    for way in cpu driven loop; do
+        serve --service $service --way $way
+        check "$service, $way: the server listens" test -e "$tmp/ready"
+        check "$service, $way: every reply is right" run client --service $service --port "$port" --connections 6 --iterations 150
+        check "$service, $way: the server counts them, and stops" ends_well 150
+    done
+done
+
+serve --service matmul --way loop --size 64
+check "matmul, loop: requests that come in pieces" run client --service matmul --size 64 --port "$port" --connections 2 --iterations 4
+check "matmul, loop: it stops" ends_well 4
+serve --service kv --way loop
+check "kv, loop: more connections than callbacks" run client --service kv --port "$port" --connections 64 --iterations 640
+check "kv, loop: requests at fixed times" run client --service kv --port "$port" --connections 4 --rate 200 --seconds 0.5
+"$B/bench/loop-client" --service kv --port "$port" --connections 8 --seconds 20 --ready-file "$tmp/asks" >/dev/null 2>&1 &
+client=$!
+eventually 20 test -e "$tmp/asks"
+kill -KILL "$client"
+{ wait "$client"; } 2>/dev/null
+check "kv, loop: goes on after a client is killed" run client --service kv --port "$port" --connections 4 --iterations 100
+touch "$tmp/stop"
+wait "$server"
+report $? "kv, loop: stops"
+
+# A server that answers something else is noticed.
+serve --service echo --way cpu
+run client --service kv --port "$port" --iterations 10
+[ $? -eq 1 ] && grep -q "wrong reply" "$tmp/out"
+report $? "a wrong reply is noticed"
+touch "$tmp/stop"
+wait "$server"
+for program in grep images tokens; do
+    FAULT_LAUNCH=1 LD_PRELOAD=$B/lib/fault.so run $program --way native --seed 5 --folder "$tmp/files"
+    [ $? -eq 1 ]
+    report $? "$program: a lost launch is noticed"
+done
+# The first round only loads.
+FAULT_LAUNCH=2 LD_PRELOAD=$B/lib/fault.so run ports --way native --iterations 1
+[ $? -eq 1 ]
+report $? "ports: a lost launch is noticed"
+exit "$failed"
