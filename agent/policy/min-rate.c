@@ -65,18 +65,11 @@ static uint64_t enough(const struct min_rate *rate)
 	return larger(MIN_RATE_AHEAD_NS, MIN_RATE_LUMPS * rate->lump);
 }
 
-static bool is_settled(const struct min_rate *rate, const struct min_rate_use *use)
-{
-	uint64_t leaving = smaller(use->leaving, MIN_RATE_LEAVING_NS);
-
-	return rate->owned >= larger(MIN_RATE_SETTLE_NS, leaving);
-}
-
 /* From one report of finished work to the next: others come back when work was reported, so the
  * time until the first one would be missing at the end. */
 static void learn(struct min_rate *rate, const struct min_rate_use *use)
 {
-	bool settled = is_settled(rate, use);
+	bool settled = rate->owned >= MIN_RATE_SETTLE_NS;
 
 	rate->owned = use->alone ? rate->owned + use->time : 0;
 	if (!use->alone || !settled) {
@@ -119,7 +112,7 @@ static uint64_t done(const struct min_rate *rate, uint64_t work)
  * only be reported late, but half of the way to its minimum rate counts. */
 static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint64_t done_now)
 {
-	if (!is_settled(rate, use)) {
+	if (rate->owned < MIN_RATE_SETTLE_NS) {
 		rate->turn = (typeof(rate->turn)){0};
 		return done_now;
 	}

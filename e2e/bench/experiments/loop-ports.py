@@ -1,0 +1,118 @@
+"""Programs as event loops on the GPU against the same work as plain kernels, as split kernels, and on the CPU. Then LavaMD
+alone and several times at once, against time-slicing and Weir's slices."""
+
+import statistics
+import subprocess
+
+import plot
+import ports
+from bursts import LOW
+from experiment import PROGRAMS
+from report import at_most
+
+SHOWS = "event loops alone against native kernels, split kernels and the CPU; several LavaMD against hardware preemption"
+PAPER = "GLoop figures 4, 5, 6, 15"
+BOUNDS = {
+    "kernel": at_most(1.02), "hybrid sort": at_most(1.16), "input and output": at_most(1.03),
+    "several against time-slicing": at_most(1.0),
+}  # fmt: skip
+BASELINES = ("the original kernel", "split kernels", "the CPU", "time-slicing")
+NEEDS = ("gpu", "pytorch", "root")
+SIMULATED = True
+
+KERNELS = ("lava-md", "angular-correlation", "suffix-match", "hybrid-sort")
+CPU_DRIVEN = ("cpu", "native", "split")
+SERVER_WAYS = ("cpu", "driven", "loop")
+CONNECTIONS, SECONDS = 16, 1.5
+COUNTS = (1, 2, 4, 6)
+PASSES = 60  # of each LavaMD
+
+
+def throttle(bench):
+    found = {way: ports.measure(bench, "loop-throttle", "us_per_point", way=way) for way in ("split", "post", "look")}
+    us = {way: result["us_per_point"] for way, result in found.items()}
+    bench.report.add("throttle: a point", f"{us['post']:.3f} us", baselines=f"only a look {us['look']:.3f} us, a launch {us['split']:.3f} us")
+
+
+def kernel(bench, name):
+    size = "trivial" if bench.node.simulated else "large"
+    options = {"only": name, "class": size, "iterations": 1 if bench.node.simulated else 10}
+    us = {way: ports.measure(bench, "loop-ports", "us", way=way, **options)["us"] for way in ("native", "split", "loop")}
+    bound = BOUNDS["hybrid sort" if name == "hybrid-sort" else "kernel"]
+    told = f"{us['loop']:.0f} us; native {us['native']:.0f} us; split {us['split']:.0f} us"
+    bench.report.judge(f"{name} against native", us["loop"] / us["native"], bound, told)
+
+
+def pipeline(bench, name):
+    """grep or images: files in, a file out."""
+    options = {"folder": ports.files(bench)}
+    seconds = {way: ports.measure(bench, f"loop-{name}", "seconds", way=way, **options)["seconds"] for way in (*CPU_DRIVEN, "loop")}
+    best = min(CPU_DRIVEN, key=seconds.get)
+    told = ", ".join(f"{way} {1e3 * s:.1f} ms" for way, s in seconds.items())
+    bench.report.judge(f"{name} against {best}", seconds["loop"] / seconds[best], BOUNDS["input and output"], told)
+
+
+def tokens(bench):
+    """Text from a file to a tensor."""
+    options = {"folder": ports.files(bench)}
+    seconds = {way: ports.measure(bench, "loop-tokens", "seconds", way=way, **options)["seconds"] for way in ("cpu", "native", "loop")}
+    told = ", ".join(f"{way} {1e3 * s:.1f} ms" for way, s in seconds.items())
+    bench.report.judge("text to tensor against native", seconds["loop"] / seconds["native"], BOUNDS["input and output"], told)
+    if not bench.node.simulated:
+        argv = ["python3", str(PROGRAMS / "tokens.py"), str(bench.node.bundle / "lib/libloop-tokens.so")]
+        result = bench.node.start("tokens", argv, LOW, False, files=False).result(ports.TIMEOUT)
+        bench.report.holds("PyTorch finds the right tensor", result["right"], f"{result['tokens']} tokens in {1e3 * result['seconds']:.1f} ms")
+
+
+def server(bench, service):
+    seconds = 0.3 if bench.node.simulated else SECONDS
+    found = {}
+    for way in SERVER_WAYS:
+        with ports.serving(bench, service, way) as (port, _):
+            found[way] = ports.ask(bench, service, port, seconds, CONNECTIONS)
+    best = max(SERVER_WAYS[:2], key=lambda way: found[way]["requests_per_second"])
+    slower = found[best]["requests_per_second"] / found["loop"]["requests_per_second"]
+    told = "; ".join(f"{way} {ports.shown(result)}" for way, result in found.items())
+    bench.report.judge(f"{service} server, time of a request against {best}", slower, BOUNDS["input and output"], told)
+
+
+def together(bench, way, weir, n):
+    """Seconds that each of @n LavaMD took, begun at the same time."""
+    size, passes = ("trivial", 4) if bench.node.simulated else ("large", PASSES)
+    argv = ports.argv_of(bench, "loop-ports", way=way, only="lava-md", iterations=1, repeat=passes, **{"class": size}) + ["--wait"]
+    clients = [bench.node.start(f"lava-{way}", argv, LOW, weir, mps=False, stdin=subprocess.PIPE) for _ in range(n)]
+    for client in clients:
+        client.wait_ready()
+    for client in clients:
+        client.tell("go")
+    return [client.result(ports.TIMEOUT)["us"] / 1e6 for client in clients]
+
+
+def several(bench):
+    """As in GLoop's figure 15."""
+    ways = {"time-slicing": ("native", False), "Weir's slices": ("native", True), "event loops": ("loop", True)}
+    series = {name: [] for name in ways}
+    bench.node.share_gpu(mps=False)
+    counts = COUNTS[:2] if bench.node.simulated else COUNTS
+    for n in counts:
+        took = {name: together(bench, way, weir, n) for name, (way, weir) in ways.items()}
+        mean = {name: statistics.fmean(seconds) for name, seconds in took.items()}
+        told = ", ".join(f"{name} {mean[name]:.3f} s +- {statistics.pstdev(took[name]):.3f}" for name in ways)
+        for name in ways:
+            series[name].append(mean[name])
+        bench.report.judge(f"{n} LavaMD against time-slicing", mean["event loops"] / mean["time-slicing"], BOUNDS["several against time-slicing"], told)
+    if bench.plots:
+        plot.bars(bench.plots / f"{bench.report.experiment}.svg", "LavaMD, several at once (GLoop fig. 15)", "s", [str(n) for n in counts], series)
+
+
+def run(bench):
+    bench.node.stop_mps()
+    throttle(bench)
+    for name in KERNELS:
+        kernel(bench, name)
+    for name in ("grep", "images"):
+        pipeline(bench, name)
+    tokens(bench)
+    for service in ("echo", "matmul"):
+        server(bench, service)
+    several(bench)

@@ -1,0 +1,191 @@
+"""Event loops beside others: their shares of the GPU and how soon they leave it; three servers with TCP clients, each busy
+a fifth of the time, beside a batch job; and a key-value store against one on the CPU."""
+
+import contextlib
+import dataclasses
+import time
+
+import loops
+import ports
+import sharing
+from bursts import HIGH
+from report import at_least, at_most
+from workers import DEPTH, LEAD, SLOTS, Job, Worker, pool_of, progress
+
+SHOWS = "event loops and ordinary kernels share the GPU; servers on the GPU beside a batch job; a key-value store"
+PAPER = "GLoop figures 9 to 14"
+BOUNDS = {
+    "furthest from a share": at_most(sharing.LIMIT, " points"), "leaves within, p99": at_most(60, " us"),
+    "servers' p99": at_most(1.05), "the batch job's part": at_least(95), "beside idle servers": at_least(99),
+}  # fmt: skip
+BASELINES = ("each alone", "servers without the batch job", "a server on the CPU", "kernels that the CPU launches")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+TENANTS = SLOTS
+
+KERNEL_US = 500  # of the ordinary client
+WINDOW, WINDOWS = 0.2, 10  # seconds, and how many
+TARGET = 66  # hundredths
+SCHEDULING = f"scheduling: {{quantum: {sharing.QUANTUM}, minQuantum: {sharing.QUANTUM}}}\n"
+SERVERS, SERVER_PART = 3, 0.2
+ENDLESS = 600  # seconds; they are stopped
+CONNECTIONS = 4  # of each server's client
+STORE_CONNECTIONS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Throttle:
+    """A loop of nothing but scheduling points, for the pool's policy."""
+
+    number: int
+
+
+class Shared:
+    """Throttles and an ordinary client, all with Weir."""
+
+    def __init__(self, bench, n):
+        self.bench, self.pool = bench, pool_of(bench)
+        self.throttles = [Throttle(i) for i in range(n)]
+        self.job = Job("md5-search", copy=98, kernel="md5_search", us=KERNEL_US)
+        self.pool.set_policy("wfq", scheduling=SCHEDULING)
+        self.pool.ensure("MPS", [self.job])
+        self.pool.ensure("Weir", [self.job])
+
+    def start(self, throttle):
+        tenant = self.pool.slots.pop(0)
+        argv = ports.argv_of(self.bench, "loop-throttle", way="look", samples=500, seconds=ENDLESS)
+        client = self.bench.node.start("throttle", argv, tenant, True)
+        self.pool.workers["Weir", throttle] = Worker(client, tenant)
+        client.wait_ready()
+        return client
+
+    def end(self, throttle):
+        """Its progress: points by time, in seconds."""
+        worker = self.pool.workers.pop(("Weir", throttle))
+        worker.client.stop()
+        samples = worker.client.result(60)["samples"]
+        self.pool.slots.append(worker.tenant)
+        return loops.Progress([(ns / 1e9, points) for ns, points in samples])
+
+    def alone(self):
+        """Points a second of one throttle."""
+        seconds = sharing.short(self.bench, 1.0)
+        self.start(self.throttles[0])
+        begin = time.monotonic() + 0.2
+        time.sleep(seconds + 0.3)
+        return self.end(self.throttles[0]).rate(begin, begin + seconds)
+
+    def run(self, shares, rate):
+        """Per cent of each in each window: the throttles, then the ordinary client."""
+        seconds = sharing.SKIPPED + WINDOW * (2 if self.bench.node.simulated else WINDOWS)
+        for throttle in self.throttles:
+            self.start(throttle)
+        everybody = [*self.throttles, self.job]
+        self.pool.set_policy("wfq", dict(zip(everybody, shares)), SCHEDULING)
+        begin = time.monotonic_ns() + LEAD
+        client = self.pool.workers["Weir", self.job].client
+        client.tell("endless", begin, begin + int(seconds * 1e9), DEPTH, 0)
+        ends = client.answer(seconds + 60)["ends"]
+        found = [self.end(throttle) for throttle in self.throttles]
+        rows = []
+        for i in range(int((seconds - sharing.SKIPPED) / WINDOW + 0.5)):
+            at = sharing.SKIPPED + i * WINDOW
+            parts = [one.rate(begin / 1e9 + at, begin / 1e9 + at + WINDOW) / rate for one in found]
+            done = progress(ends, (at + WINDOW) * 1e9) - progress(ends, at * 1e9)
+            parts.append(done * self.pool.alone["Weir", self.job] / (WINDOW * 1e6))
+            rows.append([100 * part / (sum(parts) or 1) for part in parts])
+        return rows
+
+
+def show_shares(bench, n, rate, shared):
+    for shares in ([100 // (n + 1)] * (n + 1), [TARGET, *[round((100 - TARGET) / n)] * n]):
+        rows, wanted = shared.run(shares, rate), sharing.targets(shares)
+        off = max(abs(part - want) for row in rows for part, want in zip(row, wanted))
+        for row in rows:
+            print(f"    {':'.join(f'{part:.2f}' for part in row)}", flush=True)
+        mean = ":".join(f"{sum(row[i] for row in rows) / len(rows):.1f}" for i in range(n + 1))
+        what = f"{n} loops and a client with kernels, {':'.join(map(str, shares))}"
+        bench.report.judge(f"{what}: furthest from a share, {WINDOW * 1e3:.0f} ms windows", off, BOUNDS["furthest from a share"], mean)
+
+
+def shares(bench):
+    pool = pool_of(bench)
+    for n in (1,) if bench.node.simulated else (1, 3):
+        shared = Shared(bench, n)
+        show_shares(bench, n, shared.alone(), shared)
+    sharing.leave(pool, [shared.job])
+
+
+def leaves(bench):
+    """HIGH's single kernels beside a loop that has all SMs: what the loop adds to the time until the kernel is done."""
+    pool = pool_of(bench)
+    pool.set_policy("hpf")
+    extra = ("--kernels", "1")
+    alone = bench.burst(True, extra)
+    argv = ports.argv_of(bench, "loop-throttle", way="look", seconds=ENDLESS, threads=128, blocks=2 if bench.node.simulated else 132)
+    with bench.node.running("throttle", argv, "low", True):
+        beside = bench.burst(True, extra)
+    added = beside["p99"] - alone["median"]
+    told = f"HIGH alone {alone['median']:.0f}/{alone['p99']:.0f} us, beside {beside['median']:.0f}/{beside['p99']:.0f} us"
+    bench.report.judge("a loop leaves for HIGH within, p99", added, BOUNDS["leaves within, p99"], told)
+
+
+class Consolidation:
+    """Servers on the GPU, their clients, and a batch job of a lower level."""
+
+    def __init__(self, bench, stack):
+        self.bench, self.pool, self.batch = bench, pool_of(bench), Job("euler", "large", copy=97)
+        self.pool.set_policy("wfq", scheduling=SCHEDULING)
+        self.pool.ensure("MPS", [self.batch])
+        self.pool.ensure("Weir", [self.batch])
+        self.seconds = sharing.short(bench, 3.0)
+        self.ports = [stack.enter_context(ports.serving(bench, "matmul", "loop", True, HIGH))[0] for _ in range(SERVERS)]
+        one = ports.ask(bench, "matmul", self.ports[0], self.seconds / 3, 1)
+        self.rate = SERVER_PART * one["requests_per_second"]
+        self.told = f"a request alone {one['p50_us']:.0f} us, {self.rate:.0f}/s to each server"
+
+    def clients(self):
+        return [ports.start_asking(self.bench, "matmul", port, self.seconds, CONNECTIONS, self.rate) for port in self.ports]
+
+    def p99(self, clients):
+        return max(client.result(self.seconds + ports.TIMEOUT)["p99_us"] for client in clients)
+
+    def batch_rate(self):
+        """Rounds a second in the time that clients ask; the part of what it does alone without libweir."""
+        (ends,) = self.pool.endless("Weir", [self.batch], self.seconds)
+        return progress(ends, self.seconds * 1e9) / self.seconds * self.pool.alone["MPS", self.batch] / 1e6
+
+
+def consolidate(bench):
+    """As in GLoop's figures 13 and 14."""
+    with contextlib.ExitStack() as stack:
+        scene = Consolidation(bench, stack)
+        alone = scene.p99(scene.clients())
+        idle = 100 * scene.batch_rate() / (scene.pool.alone["MPS", scene.batch] / scene.pool.alone["Weir", scene.batch])
+        bench.report.judge(f"a batch job beside {SERVERS} idle servers, of its rate alone", idle, BOUNDS["beside idle servers"])
+        clients = scene.clients()
+        part = scene.batch_rate()
+        late = scene.p99(clients) / alone
+    rest = 100 * part / (1 - SERVERS * SERVER_PART)
+    bench.report.judge(f"{SERVERS} servers beside a batch job: p99 against without it", late, BOUNDS["servers' p99"], f"{scene.told}; alone p99 {alone:.0f} us")
+    bench.report.judge("the batch job's part of the rest", rest, BOUNDS["the batch job's part"])
+    sharing.leave(scene.pool, [scene.batch])
+
+
+def store(bench):
+    """A key-value store that answers on the GPU, with a CPU that launches kernels, and on the CPU alone."""
+    seconds = sharing.short(bench, 2.0)
+    for way in ("cpu", "driven", "loop"):
+        with ports.serving(bench, "kv", way, way == "loop") as (port, _):
+            result = ports.ask(bench, "kv", port, seconds, STORE_CONNECTIONS)
+            single = ports.ask(bench, "kv", port, seconds, 1)
+        told = f"one connection: {ports.shown(single)}"
+        bench.report.add(f"key-value store, {way}, {STORE_CONNECTIONS} connections", ports.shown(result), baselines=told)
+
+
+def run(bench):
+    pool_of(bench)
+    store(bench)
+    shares(bench)
+    leaves(bench)
+    consolidate(bench)

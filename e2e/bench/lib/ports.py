@@ -1,0 +1,68 @@
+"""Programs around event loops on the GPU (e2e/workloads/loop), each in several ways of doing the same work, and their
+servers with TCP clients."""
+
+import contextlib
+import socket
+import statistics
+
+from bursts import LOW
+
+TIMES = 3  # runs of a program; the median counts
+TIMEOUT = 240  # seconds
+
+
+def files(bench):
+    """A folder that clients with any user id may write to."""
+    folder = bench.node.folder / "files"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o777)
+    return str(folder)
+
+
+def argv_of(bench, program, **options):
+    """Options by name: size=4 is --size 4."""
+    argv = [bench.node.bench(program), *bench.node.sizes]
+    for name, value in options.items():
+        argv += [f"--{name}", str(value)]
+    return argv
+
+
+def measure(bench, program, key, weir=False, times=TIMES, **options):
+    """The result of a run whose figure @key is the median of @times runs."""
+    results = []
+    for _ in range(1 if bench.node.simulated else times):
+        client = bench.node.start(program, argv_of(bench, program, **options), LOW, weir)
+        results.append(client.result(TIMEOUT))
+    middle = statistics.median_low(result[key] for result in results)
+    return next(result for result in results if result[key] == middle)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def serving(bench, service, way, weir=False, tenant=LOW, **options):
+    """A server that listens; yields its port and its client object."""
+    port = free_port()
+    argv = argv_of(bench, "loop-server", service=service, way=way, port=port, **options)
+    with bench.node.running(f"server-{service}-{way}", argv, tenant, weir) as client:
+        yield port, client
+
+
+def start_asking(bench, service, port, seconds, connections, rate=0, **options):
+    """A TCP client that asks for @seconds: it has no GPU."""
+    if rate:
+        options["rate"] = max(1, round(rate))
+    argv = argv_of(bench, "loop-client", service=service, port=port, seconds=seconds, connections=connections, **options)
+    return bench.node.start(f"client-{service}", argv, LOW, False)
+
+
+def ask(bench, service, port, seconds, connections, rate=0, **options):
+    return start_asking(bench, service, port, seconds, connections, rate, **options).result(seconds + TIMEOUT)
+
+
+def shown(result):
+    return f"{result['requests_per_second']:.0f}/s, p50 {result['p50_us']:.0f} us, p99 {result['p99_us']:.0f} us"
