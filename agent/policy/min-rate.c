@@ -108,8 +108,8 @@ static uint64_t done(const struct min_rate *rate, uint64_t work)
 		       WORK_MAX);
 }
 
-/* What to credit now. Alone it is as fast as alone, whatever it reports: work of a long launch may
- * only be reported late, but half of the way to its minimum rate counts. */
+/* What to credit now. Alone it is as fast as alone, whatever it reports. Reports come late and the
+ * speed varies, so only a quarter of what is above its minimum rate counts for certain. */
 static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint64_t done_now)
 {
 	if (rate->owned < MIN_RATE_SETTLE_NS) {
@@ -118,7 +118,7 @@ static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint
 	}
 	rate->turn.done += done_now;
 	rate->turn.time += use->time;
-	uint64_t least = rate->turn.time * (MIN_RATE_ONE + rate->wanted) / (2 * MIN_RATE_ONE);
+	uint64_t least = rate->turn.time * (MIN_RATE_ONE + 3 * rate->wanted) / (4 * MIN_RATE_ONE);
 	uint64_t sum = larger(rate->turn.done, least), before = rate->turn.counted;
 	rate->turn.counted = larger(sum, before);
 	return rate->turn.counted - before;

@@ -8,8 +8,8 @@
  * be. When it has enough, it is ahead, and others may run until the credit is used up. How much
  * slower it is beside them needs no model: slower work uses the credit up sooner.
  *
- * Reports are not trusted. Whatever the container reports, it counts as nearly as fast as alone
- * while it is alone, so others always get at least half of their part of that time. */
+ * Reports are not trusted. Whatever the container reports, it counts as faster than its minimum
+ * rate while it is alone, so others always get about a quarter of their part at least. */
 #pragma once
 
 #include <stdbool.h>

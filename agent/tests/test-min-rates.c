@@ -213,7 +213,7 @@ static void test_silent(void **state)
 	run(2 * SECOND);
 	hardware.silent[0] = true;
 	run(SECOND);
-	assert_in_range(ms_of(1, 4 * SECOND), 120, 2000);
+	assert_in_range(ms_of(1, 4 * SECOND), 70, 2000);
 }
 
 /* Its own limit stops it: that is no fault of others. */
