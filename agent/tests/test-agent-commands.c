@@ -343,6 +343,32 @@ static void test_control(void **state)
 	fake_leave(&fake);
 }
 
+static void expect_explained(const char *words)
+{
+	static char answer[65536];
+
+	ask("{\"command\": \"explain\", \"pod\": \"web\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, words));
+}
+
+/* Of the only tenant, whose pod asks for more than its share. */
+static void expect_minimum_rate_explained(void)
+{
+	strcpy(known_pod->min_rate, "0.8");
+	tell_changed(&agent);
+	struct min_rate *rate = &agent.tenants.all->usages->rate;
+	expect_explained("weir.dev/min-rate '0.8' holds against lower levels only");
+	expect_explained(
+		"minimum rate 0.8 of its speed alone, against lower levels only: not known");
+	rate->attained = 655;
+	expect_explained("only: it has 0.655\\n");
+	rate->missed = true;
+	rate->hindered = MIN_RATE_EQUALS;
+	expect_explained("it has 0.655; it is missed: same-level clients have work");
+	*known_pod->min_rate = '\0';
+	tell_changed(&agent);
+}
+
 /* A pod whose annotations do not hold: in metrics, status, its table, and in words. */
 static void test_problems_of_a_pod(void **state)
 {
@@ -403,6 +429,7 @@ static void test_problems_of_a_pod(void **state)
 	assert_non_null(strstr(answer, "\\nweir.dev/prio is no annotation of Weir"));
 	assert_non_null(strstr(answer, "evicted inside blocks: 3 saved (6.0 MiB), 5 finished"));
 	assert_non_null(strstr(answer, "container main: level low, by "));
+	expect_minimum_rate_explained();
 	ask("{\"command\": \"explain\", \"pod\": \"other/web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"error\":\"no such pod on this node, and the API"));
 	ask("{\"command\": \"explain\", \"pod\": 7}\n", answer, sizeof(answer));

@@ -314,6 +314,11 @@ static void test_table(void **state)
 			       "  held    1.500 s   1000000"));
 	assert_non_null(strstr(text, "uid 5   sh"));
 	free(text);
+	text = table("{\"clients\":[{\"gpu\":\"GPU-a\",\"reason\":\"QoS\",\"minRate\":0.8,"
+		     "\"minRateAttained\":0.755,\"minRateWhy\":\"of that\"}]}",
+		     TABLE_STATUS);
+	assert_non_null(strstr(text, "80.0   75.5  GPU-a  QoS; min-rate missed: of that\n"));
+	free(text);
 	text = table("{\"clients\":[{\"gpu\":\"GPU-a\",\"reason\":\"QoS\",\"problems\":["
 		     "{\"subject\":\"weir.dev/priority\",\"problem\":\"refused\"},"
 		     "{\"subject\":\"weir.dev/weight\",\"problem\":\"invalid\"}]}],"
