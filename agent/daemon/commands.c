@@ -164,6 +164,32 @@ static void describe_workers(cJSON *object, const struct client *client)
 		add_number(object, "workers", bound);
 }
 
+/* `loop` is for people: where they are, and what their callbacks wait for. */
+static void describe_loops(cJSON *object, const struct client *client)
+{
+	static const char *const kinds[] = {"files", "network", "timers", "host"};
+	const struct account_reader *account = &client->account;
+	const uint64_t *total = account->own.total;
+	cJSON *waits = account->loops ? cJSON_AddObjectToObject(object, "loopsWaitFor") : NULL;
+	char text[128];
+	int at;
+
+	if (!waits)
+		return;
+	add_number(object, "loops", account->loops);
+	add_number(object, "loopsOnGpu", account->loops_on_gpu);
+	at = snprintf(text, sizeof(text), "%s", account->loops_on_gpu ? "on GPU" : "blocked");
+	for (size_t i = 0; i < countof(kinds); i++) {
+		add_number(waits, kinds[i], account->loops_waiting[i]);
+		if (account->loops_waiting[i])
+			at += snprintf(text + at, sizeof(text) - (size_t)at, " %s:%u", kinds[i],
+				       account->loops_waiting[i]);
+	}
+	add_text(object, "loop", text);
+	add_number(object, "loopsBlocked", total[ACCOUNT_LOOPS_BLOCKED]);
+	add_seconds(object, "loopsBlockedSeconds", total[ACCOUNT_LOOPS_BLOCKED_TIME]);
+}
+
 /* Of the whole container on this GPU. */
 static void describe_min_rate(cJSON *object, const struct client *client)
 {
@@ -261,6 +287,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
 	describe_workers(object, client);
+	describe_loops(object, client);
 	add_text(object, "state", state_of(client));
 	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
 	add_number(object, "outstanding", client->account.outstanding);

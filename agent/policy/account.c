@@ -39,5 +39,9 @@ void account_read(struct account_reader *reader, const struct weir_status_page *
 	reader->outstanding = load_relaxed(&page->outstanding);
 	reader->remaining = load_relaxed(&page->remaining);
 	reader->tuning = (uint32_t)smaller(load_relaxed(&page->comparing), UINT32_MAX);
+	reader->loops = load_relaxed(&page->loops);
+	reader->loops_on_gpu = load_relaxed(&page->loops_on_gpu);
+	for (size_t i = 0; i < countof(reader->loops_waiting); i++)
+		reader->loops_waiting[i] = load_relaxed(&page->loops_waiting[i]);
 	reader->level = (uint32_t)smaller(load_relaxed(&page->level), WEIR_LEVELS);
 }

@@ -21,7 +21,8 @@
 	F(SPECULATIVE, speculative) F(SPECULATIVE_MISSES, speculative_misses)                      \
 	F(SPECULATIVE_TIME, speculative_time /* ns */)                                             \
 	F(BLOCKS_SAVED, blocks_saved) F(BLOCKS_DRAINED, blocks_drained) F(BYTES_SAVED, bytes_saved) \
-	F(PARTIAL_LEAVES, partial_leaves)
+	F(PARTIAL_LEAVES, partial_leaves)                                                          \
+	F(LOOPS_BLOCKED, loops_blocked) F(LOOPS_BLOCKED_TIME, loops_blocked_time /* ns */)
 // clang-format on
 
 enum account_counter {
@@ -42,8 +43,9 @@ struct account_reader {
 	uint64_t last[ACCOUNT_COUNTERS];
 	struct account own;
 	uint64_t outstanding, remaining;
-	uint32_t tuning; /* kernels being tuned */
-	uint32_t level;  /* WEIR_LEVELS: not reported */
+	uint32_t tuning;                                /* kernels being tuned */
+	uint32_t level;                                 /* WEIR_LEVELS: not reported */
+	uint32_t loops, loops_on_gpu, loops_waiting[4]; /* as on the page */
 };
 
 /* No counter grows by more than this between two readings: 78 hours in nanoseconds. */

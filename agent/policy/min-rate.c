@@ -65,11 +65,18 @@ static uint64_t enough(const struct min_rate *rate)
 	return larger(MIN_RATE_AHEAD_NS, MIN_RATE_LUMPS * rate->lump);
 }
 
+static bool is_settled(const struct min_rate *rate, const struct min_rate_use *use)
+{
+	uint64_t leaving = smaller(use->leaving, MIN_RATE_LEAVING_NS);
+
+	return rate->owned >= larger(MIN_RATE_SETTLE_NS, leaving);
+}
+
 /* From one report of finished work to the next: others come back when work was reported, so the
  * time until the first one would be missing at the end. */
 static void learn(struct min_rate *rate, const struct min_rate_use *use)
 {
-	bool settled = rate->owned >= MIN_RATE_SETTLE_NS;
+	bool settled = is_settled(rate, use);
 
 	rate->owned = use->alone ? rate->owned + use->time : 0;
 	if (!use->alone || !settled) {
@@ -112,7 +119,7 @@ static uint64_t done(const struct min_rate *rate, uint64_t work)
  * speed varies, so only a quarter of what is above its minimum rate counts for certain. */
 static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint64_t done_now)
 {
-	if (rate->owned < MIN_RATE_SETTLE_NS) {
+	if (!is_settled(rate, use)) {
 		rate->turn = (typeof(rate->turn)){0};
 		return done_now;
 	}

@@ -22,15 +22,16 @@
 #define MIN_RATE_NO_CAUSE "others keep slowing it down, or its work is too short to be measured"
 #define MIN_RATE_UNKNOWN  UINT64_MAX
 
-#define MIN_RATE_AHEAD_NS  5000000ull /* credit that lets others run */
-#define MIN_RATE_LUMPS     4          /* or so much as this many of its launches, if that is more */
-#define MIN_RATE_DEBT      4          /* times that: what is missing beyond it is forgotten */
-#define MIN_RATE_SETTLE_NS 3000000ull /* until others have left: not counted as alone */
-#define MIN_RATE_KNOWN_NS  20000000ull   /* alone, until the rate alone is known */
-#define MIN_RATE_LEARN_NS  200000000ull  /* alone, for that: it is given up then */
-#define MIN_RATE_FORGET_NS 1000000000ull /* alone, until earlier work counts half */
-#define MIN_RATE_SECOND_NS 1000000000ull /* with work: then it is judged */
-#define MIN_RATE_SHORT     20u           /* thousandths: it is missed if it falls short by more */
+#define MIN_RATE_AHEAD_NS   5000000ull /* credit that lets others run */
+#define MIN_RATE_LUMPS      4 /* or so much as this many of its launches, if that is more */
+#define MIN_RATE_DEBT       4 /* times that: what is missing beyond it is forgotten */
+#define MIN_RATE_SETTLE_NS  3000000ull    /* until others have left: not counted as alone */
+#define MIN_RATE_LEAVING_NS 50000000ull   /* or for so long, if others' launches are longer */
+#define MIN_RATE_KNOWN_NS   20000000ull   /* alone, until the rate alone is known */
+#define MIN_RATE_LEARN_NS   200000000ull  /* alone, for that: it is given up then */
+#define MIN_RATE_FORGET_NS  1000000000ull /* alone, until earlier work counts half */
+#define MIN_RATE_SECOND_NS  1000000000ull /* with work: then it is judged */
+#define MIN_RATE_SHORT      20u           /* thousandths: it is missed if it falls short by more */
 
 /* Why a container may not have its minimum rate. Bits. */
 enum min_rate_hindrance {
@@ -73,6 +74,7 @@ struct min_rate_use {
 	uint64_t time;     /* ns with work outstanding */
 	uint64_t work;     /* ns of GPU time, finished */
 	bool alone;        /* nobody else could run */
+	uint64_t leaving;  /* ns that others' launches take to end, if they can only end */
 	unsigned hindered; /* enum min_rate_hindrance */
 };
 

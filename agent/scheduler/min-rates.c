@@ -37,6 +37,16 @@ static bool runs_beside(const struct client *client)
 	return client_is_concurrent(client) && !gpu_has_servers(client->gpu);
 }
 
+bool min_rates_hold(const struct client *client)
+{
+	const struct gpu *gpu = client->gpu;
+
+	if (!gpu->rated || preemption_works(client))
+		return false;
+	return !client->tenant->min_rate || !runs_beside(client) ||
+	       min_rates_sum(gpu) > client->tenant->min_rate;
+}
+
 static bool tenant_has_work(const struct gpu *gpu, const struct tenant *tenant)
 {
 	bool work = false;
@@ -88,6 +98,22 @@ static bool is_alone(const struct gpu *gpu, const struct client *client)
 	while (other && (other->tenant == client->tenant || !runs_despite(other, client)))
 		other = other->gpu_next;
 	return !other;
+}
+
+/* ns until launches of others have ended that have begun. Those that can leave are sooner gone. */
+static uint64_t leaving(const struct gpu *gpu, const struct tenant *tenant)
+{
+	uint64_t longest = 0;
+
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		const struct weir_status_page *status = client->pages.status;
+		uint64_t n = client->tenant == tenant || !runs_beside(client)
+				     ? 0
+				     : atomic_load(&status->outstanding);
+		if (n)
+			longest = larger(longest, atomic_load(&status->remaining) / n);
+	}
+	return 2 * smaller(longest, MIN_RATE_LEAVING_NS);
 }
 
 /* Bits of enum min_rate_hindrance. */
@@ -166,6 +192,7 @@ static void charge(struct gpu *gpu, struct client *client, struct usage *usage, 
 
 	use.alone = alone;
 	use.hindered = hindrances(gpu, client);
+	use.leaving = leaving(gpu, client->tenant);
 	if (min_rate_charge(&usage->rate, &use))
 		say(client->tenant, &usage->rate);
 }

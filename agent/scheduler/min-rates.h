@@ -27,5 +27,7 @@ uint64_t min_rates_look(struct gpu *gpu, uint64_t now);
 bool min_rates_listen(const struct client *client);
 /* The same-level clients leave @client its rate, and the policy gives it no turns. */
 bool min_rates_rule(const struct client *client);
+/* Gates may have to hold @client. */
+bool min_rates_hold(const struct client *client);
 /* The sum of the GPU's minimum rates, in thousandths. */
 uint64_t min_rates_sum(const struct gpu *gpu);

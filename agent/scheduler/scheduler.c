@@ -127,7 +127,8 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		/* Gates look at the hold word only where this is set. */
 		client_set_flag(
 			client, WEIR_CONTROL_HOLDABLE,
-			may_contend_on_level(client) || is_held_by_hand(client) || gpu->rated ||
+			may_contend_on_level(client) || is_held_by_hand(client) ||
+				min_rates_hold(client) ||
 				(client->tenant->compute_limit && !preemption_works(client)));
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);

@@ -100,7 +100,8 @@ static void look(struct model *model, uint64_t passed)
 {
 	struct min_rate_use use = {.time = passed,
 				   .work = model->reported - model->executed,
-				   .alone = !model->rate.ahead || model->gone};
+				   .alone = !model->rate.ahead || model->gone,
+				   .leaving = 2 * model->lag};
 
 	model->executed = model->reported;
 	min_rate_charge(&model->rate, &use);
@@ -173,6 +174,18 @@ static void meets_with_long_launches(void **state)
 		run(&model, 4 * SECOND);
 		assert_in_range(had(&model, 10 * SECOND), wanted - 20, wanted + 20);
 	}
+}
+
+/* Others have launches of 8 ms, which only end. */
+static void waits_until_others_have_left(void **state)
+{
+	struct model model = new_model(700);
+
+	(void)state;
+	model.lag = 8 * MS;
+	model.beside = 100;
+	run(&model, 2 * SECOND);
+	assert_in_range(had(&model, 4 * SECOND), 680, 730);
 }
 
 /* What is left over goes to others: all of it if it is fast enough beside them. */
@@ -325,6 +338,7 @@ int main(void)
 		cmocka_unit_test(parses),
 		cmocka_unit_test(meets),
 		cmocka_unit_test(meets_with_long_launches),
+		cmocka_unit_test(waits_until_others_have_left),
 		cmocka_unit_test(leaves_the_rest),
 		cmocka_unit_test(follows),
 		cmocka_unit_test(time_alone_is_no_credit),

@@ -88,6 +88,9 @@ static void test_demand(void **state)
 	work(1, 50 * MS);
 	assert_true(world.control[0].flags & WEIR_CONTROL_RATED);
 	assert_true(world.control[0].flags & WEIR_CONTROL_TELL);
+	/* Only the one that may be held has gates that look at its hold word. */
+	assert_true(world.control[1].flags & WEIR_CONTROL_HOLDABLE);
+	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	run(SECOND);
 	while (!world.clients[0].leaves)
 		run(MS);
@@ -210,6 +213,7 @@ static void test_silent(void **state)
 	come_with(1, 0, 0, MPS);
 	show(0);
 	work(1, 50 * MS);
+	world.status[1].outstanding = 50; /* launches of 1 ms */
 	run(2 * SECOND);
 	hardware.silent[0] = true;
 	run(SECOND);

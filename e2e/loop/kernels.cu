@@ -134,7 +134,7 @@ __device__ void answer(loop &l, uint64_t *out, int listener, uint64_t n)
 	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64) + (blockIdx.x << 20);
 
 	weir::net::receive_any(l, listener, buffer, 1 << 20, [=](loop &got, int64_t size, int peer) {
-		if (size == -ECANCELED)
+		if (size == -ECANCELED || size == -EBADF) /* another block has closed it */
 			return;
 		if (size <= 0) {
 			add(out, 1);
@@ -350,5 +350,16 @@ extern "C" __global__ void shared_out(weir::loop_args args, uint64_t *out, const
 				add(out + 1, i);
 			},
 			[=](loop &) { add(out + 3, 1); });
+	});
+}
+
+/* Never comes to a scheduling point. out[0]: counts. */
+extern "C" __global__ void monopolist(weir::loop_args args, uint64_t *out, const char *, uint64_t)
+{
+	loop main(args);
+	main.run([=](loop &) {
+		for (uint64_t i = 1; blockIdx.x == 0 && threadIdx.x == 0; i++)
+			*static_cast<volatile uint64_t *>(out) = i;
+		__syncthreads();
 	});
 }

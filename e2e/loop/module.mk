@@ -6,6 +6,18 @@ $(LOOP_GEN)/%.ptx: e2e/loop/%.cu $(LOOP_DEVICE)
 	@echo "  NVCC    $@"
 	$(Q)$(NVCC) -std=c++17 -ptx -arch=compute_75 -Iruntime-lib/include -o $@ $<
 
+# A client that runs one of them.
+PROGRAMS += loop-runner
+loop-runner_SRC      := e2e/loop/loop-runner.c e2e/workloads/workload.c $(GEN)/e2e/loop/kernels-ptx.c
+loop-runner_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+loop-runner_STATIC   := libweir-loop
+loop-runner_LIBS     := $(LOOP_LIBS)
+$(B)/bin/loop-runner: $(B)/simcuda/libcuda.so.1
+$(LOOP_GEN)/kernels-ptx.c: $(LOOP_GEN)/kernels.ptx
+	$(Q){ echo 'extern const char kernels_ptx[];'; echo 'const char kernels_ptx[] = {'; \
+		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
+SHELL_TESTS += e2e/loop/loops.sh
+
 LOOP_TESTS := test-gpu-loop test-gpu-loop-net
 UNIT_TESTS += $(LOOP_TESTS)
 define loop-test

@@ -7,6 +7,7 @@
 #include "gates/priority.h"
 #include "gates/start.h"
 #include "launch/learn.h"
+#include "launch/loops.h"
 #include "launch/preempt-slot.h"
 #include "launch/workers.h"
 #include "preempt/tuning.h"
@@ -43,7 +44,7 @@ void status_work(struct client *client, struct tick *tick)
 	struct weir_status_page *status = status_page(tick->binding);
 	uint64_t passed = gating->held ? 0 : tick->passed; /* held work does not run */
 	const struct preempting *preempting = preempting_of(client);
-	uint64_t evictions = 0;
+	uint64_t evictions = loops_tell(client, status);
 
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);

@@ -25,6 +25,7 @@
 #include "gates/start.h"
 #include "gates/waiting.h"
 #include "launch/learn.h"
+#include "launch/loops.h"
 #include "launch/preempt-slot.h"
 #include "measure/predict.h"
 #include "memory/memory.h"
@@ -70,6 +71,7 @@ const struct subsystem subsystems[] = {
 	{"waiting", STATE(waiters), .look = waiting_look, .work = waiting_work},
 	{"priority", STATE(launch_order), .open = priority_open, .stream_made = priority_stream_made,
 	 .work = priority_work},
+	{"loops", STATE(loops)},
 	{"start", STATE(start), .look = start_look, .work = start_work},
 	{"predict", .round = predict_work},
 	{"code", .fork = code_fork},

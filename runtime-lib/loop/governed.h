@@ -10,8 +10,8 @@ void governed_end(struct weir_loop *loop);
 /* Before each launch: a gate in front of it, and the words that the kernel looks at. */
 void governed_launch(struct weir_loop *loop, struct weir_loop_args *args);
 
-/* Behind it. @reason: enum weir_loop_close. */
-void governed_left(struct weir_loop *loop, uint32_t reason);
+/* All blocks wait, and the kernel has left. */
+void governed_left(struct weir_loop *loop);
 
 /* The words are others now: the kernel must come back with these. */
-bool governed_changed(struct weir_loop *loop);
+bool governed_changed(struct weir_loop *loop, uint64_t now);

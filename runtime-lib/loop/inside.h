@@ -5,6 +5,7 @@
 #include "loop/handles.h"
 #include "loop/rings.h"
 
+#include "weir/loop-link.h"
 #include "weir/loop.h"
 
 #define NO_SLOT       UINT32_MAX
@@ -75,7 +76,10 @@ struct weir_loop {
 	uint64_t left_at;
 	_Atomic bool stops;
 	struct weir_loop_stats stats;
-	_Atomic uint32_t waiting[WAITS_KINDS];
+	struct weir_loop_state state; /* read by libweir */
+	bool governed;                /* libweir is there */
+	struct weir_loop_words words; /* of the last launch */
+	uint64_t words_again;
 	char error[200];
 };
 

@@ -61,7 +61,7 @@ void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result)
 	if (slot->handle)
 		handles_unuse(&loop->handles, slot->handle);
 	slot->handle = NULL;
-	atomic_fetch_sub_explicit(&loop->waiting[slot->waits], 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&loop->state.waiting[slot->waits], 1, memory_order_relaxed);
 	rings_answer(&loop->rings, slot_number(loop, slot), result);
 }
 
@@ -168,6 +168,7 @@ static int launch(struct weir_loop *loop, void **params)
 	args.report = &rings->reports[loop->serial & 1];
 	governed_launch(loop, &args);
 	loop->stats.launches++;
+	atomic_store_explicit(&loop->state.on_gpu, 1, memory_order_relaxed);
 	loop->on_gpu = true;
 	return gpu_launch(&loop->gpu, &args, params);
 }
@@ -177,6 +178,11 @@ static const struct weir_loop_report *report_of(const struct weir_loop *loop)
 	const struct weir_loop_report *report = &loop->rings.reports[loop->serial & 1];
 
 	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
+}
+
+static void count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
 enum next { NEXT_STAY, NEXT_LAUNCH, NEXT_END };
@@ -189,13 +195,15 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 	loop->on_gpu = false;
 	loop->left_at = loop_now();
 	if (report->reason & WEIR_LOOP_EVICTED)
-		loop->stats.evictions++;
-	if (report->reason == WEIR_LOOP_BLOCKED)
-		loop->stats.blocked++;
-	governed_left(loop, report->reason);
+		count(&loop->state.evictions, 1);
 	if (ended || loop->stops)
 		return NEXT_END;
-	return report->reason == WEIR_LOOP_BLOCKED ? NEXT_STAY : NEXT_LAUNCH;
+	if (report->reason != WEIR_LOOP_BLOCKED)
+		return NEXT_LAUNCH;
+	atomic_store_explicit(&loop->state.on_gpu, 0, memory_order_relaxed);
+	count(&loop->state.blocked, 1);
+	governed_left(loop);
+	return NEXT_STAY;
 }
 
 /* Takes what the kernel asks for, and what has ended. True: there was something. */
@@ -260,11 +268,9 @@ static int check_kernel(struct weir_loop *loop, struct cycle *cycle, uint64_t no
 	return -EIO;
 }
 
-static void ask_to_leave(struct weir_loop *loop, struct cycle *cycle)
+static void ask_to_leave(struct weir_loop *loop, struct cycle *cycle, uint64_t now)
 {
-	bool asks = loop->stops || governed_changed(loop);
-
-	if (asks && !cycle->asked && loop->on_gpu) {
+	if (loop->on_gpu && !cycle->asked && (loop->stops || governed_changed(loop, now))) {
 		rings_close(&loop->rings, WEIR_LOOP_ASKED);
 		cycle->asked = true;
 	}
@@ -290,7 +296,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	if (!loop->on_gpu && next != NEXT_END && loop->stops)
 		next = NEXT_END;
 	if (!loop->on_gpu && next == NEXT_STAY && is_due(loop)) {
-		loop->stats.blocked_ns += now - loop->left_at;
+		count(&loop->state.blocked_time, now - loop->left_at);
 		next = NEXT_LAUNCH;
 	}
 	if (next == NEXT_LAUNCH) {
@@ -300,7 +306,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	}
 	if (next == NEXT_END)
 		return NEXT_END;
-	ask_to_leave(loop, cycle);
+	ask_to_leave(loop, cycle, now);
 	if (some || report) {
 		cycle->busy_at = now;
 		cycle->nap = NAP_FIRST_NS;
@@ -411,6 +417,10 @@ void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 	out->blocks = loop->gpu.blocks;
 	out->uring = loop->engine->type == &io_uring_engine;
 	out->on_gpu = loop->on_gpu;
+	out->evictions = loop->state.evictions;
+	out->blocked = loop->state.blocked;
+	out->blocked_ns = loop->state.blocked_time;
 	for (size_t i = 0; i < WAITS_KINDS; i++)
-		out->waiting[i] = atomic_load_explicit(&loop->waiting[i], memory_order_relaxed);
+		out->waiting[i] =
+			atomic_load_explicit(&loop->state.waiting[i], memory_order_relaxed);
 }

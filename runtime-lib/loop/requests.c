@@ -248,7 +248,7 @@ void requests_start(void *context, uint32_t number, const struct weir_loop_reque
 	slot->request = *request;
 	slot->waits = kind->waits;
 	loop->stats.requests++;
-	atomic_fetch_add_explicit(&loop->waiting[kind->waits], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&loop->state.waiting[kind->waits], 1, memory_order_relaxed);
 	int r = find_handle(loop, slot, kind);
 	if (r)
 		loop_answer(loop, slot, r);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# libweir exports the complete driver API of the installed cuda.h, ioctl and weir.h, libweir-nvml NVML's, libweir-mps
+# libweir exports the complete driver API of the installed cuda.h, ioctl, weir.h and loop-link.h, libweir-nvml NVML's, libweir-mps
 # ioctl, and nothing else. They need no library but libc, and no glibc younger than 2.17.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -31,7 +31,8 @@ glibc_is_old() { # LIBRARY
     [ -z "$young" ]
 }
 
-check "libweir exports the functions of the driver, ioctl, and weir.h" exports libweir "$B/gen/driver-symbols.txt" ioctl weir_available weir_expect weir_set_priority
+check "libweir exports the functions of the driver, ioctl, and weir.h" exports libweir "$B/gen/driver-symbols.txt" ioctl weir_available weir_expect weir_set_priority \
+    weir_loops_begin weir_loops_end weir_loops_gate weir_loops_words weir_loops_left
 check "no declaration of cuda.h is missing" none_missing
 check "libweir-nvml exports the functions of NVML and no others" exports libweir-nvml "$B/gen/nvml-symbols.txt"
 check "no declaration of nvml.h is missing" has_all_of_nvml

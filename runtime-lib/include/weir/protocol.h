@@ -561,7 +561,13 @@ struct weir_status_page {
 	 * for blocks. All 0: none was launched. */
 	_Atomic uint64_t worker_kernel;
 	_Atomic uint32_t worker_parts[WEIR_SM_RESOURCES];
-	uint8_t reserved[WEIR_PAGE_SIZE - 424];
+	/* Loops (weir/loop.cuh) of the client; those whose kernel is on the GPU or queued; callbacks
+	 * that wait for files, the network, timers, functions of the host. */
+	_Atomic uint32_t loops, loops_on_gpu, loops_waiting[4];
+	/* Times that a kernel left because all blocks of its loop waited, and ns until it was
+	 * launched again. */
+	_Atomic uint64_t loops_blocked, loops_blocked_time;
+	uint8_t reserved[WEIR_PAGE_SIZE - 464];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -623,6 +629,8 @@ static_assert(offsetof(struct weir_status_page, busy_period) == 344, "page layou
 static_assert(offsetof(struct weir_status_page, demand_sms) == 376, "page layout");
 static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page layout");
 static_assert(offsetof(struct weir_status_page, leave_time) == 392, "page layout");
+static_assert(offsetof(struct weir_status_page, loops) == 424, "page layout");
+static_assert(offsetof(struct weir_status_page, loops_blocked) == 448, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_parts) == 408, "page layout");
 

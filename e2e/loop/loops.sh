@@ -1,0 +1,79 @@
+#!/bin/bash
+# Loops are scheduled as everybody: beside a busy client above they leave and come back, and compute the same; a server
+# that waits is off the GPU, and weirctl says what it waits for; one that never comes to a scheduling point is stopped in
+# hardware while it is held.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare burst loop-runner
+export WEIR_SIM_SMS=2 WEIR_SIM_SLICES=1 LD_LIBRARY_PATH=$PWD/$B/simcuda
+mkdir -m 777 "$work/client"
+page=$work/client/out
+
+loop() { # UID OPTION...
+    local uid=$1
+    shift
+    governed "$uid" loop-runner "$@" >"$work/loop.json" 2>"$work/loop.log"
+}
+begin() { # OPTION...: in the background, at the lowest level
+    rm -f "$work/client"/{ready,stop}
+    loop 65534 --ready-file "$work/client/ready" --stop-file "$work/client/stop" "$@" &
+    runner=$!
+    clients[$runner]=loop
+    eventually 30 test -e "$work/client/ready"
+}
+finish_loop() {
+    touch "$work/client/stop"
+    wait "$runner"
+    unset "clients[$runner]"
+}
+says() { # FILTER
+    jq -e "$1" "$work/loop.json" >/dev/null
+}
+of_loop() { # FILTER
+    status -e "first(.clients[] | select(.command == \"loop-runner\")) | $1" 2>/dev/null
+}
+is() { # FILTER
+    [ "$(of_loop "$1")" = true ]
+}
+sum=$((2 * 64 * (200000 * 199999 / 2)))
+
+check "a loop runs without Weir" env LD_LIBRARY_PATH="$work" "$work/bin/loop-runner" --kernel tasks --n 10
+check "and without an agent" loop 65534 --kernel sums --n 1000
+check "its sum is right" says ".out[0] == $((2 * 64 * 1000 * 999 / 2))"
+check "the agent is up" start_agent
+start_busy
+check "beside a busy client above it" loop 65534 --kernel sums --n 200000
+check "its sum is right, too" says ".out[0] == $sum and .result == 0"
+check "it has left for that client" says ".evictions > 0 and .launches > .evictions"
+stop_busy
+
+check "a server waits" begin --kernel server --n 1 --text 127.0.0.1:0
+check "its loop is known, and off the GPU" eventually 30 is '.loops == 1 and .loopsOnGpu == 0'
+check "it waits for the network" is '.loopsWaitFor.network == 2'
+check "and has no work" eventually 30 is '.outstanding == 0 and .state == "idle"'
+check "weirctl says so to people" eventually 5 grep -q 'blocked network:2' \
+    <("$B/bin/weirctl" status --socket "$work/control.sock")
+check "it ends when it is told to" finish_loop
+
+count() { od -An -tu8 -N8 "$page" | tr -d ' '; }
+moves() { local before; before=$(count) && sleep 0.2 && [ "$(count)" != "$before" ]; }
+stands() { ! moves; }
+works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
+weirctl() { "$B/bin/weirctl" --socket "$work/control.sock" "$@"; }
+head -c 4096 /dev/zero >"$page" && chmod 666 "$page"
+check "hardware preemption works" eventually 30 works
+check "a loop that never comes to a scheduling point" begin --kernel monopolist --page "$page" --blocks 1
+check "runs" eventually 30 moves
+check "can be stopped" eventually 30 is .hardwarePreemption
+check "is held" weirctl hold "$(of_loop .client)" --for 60s
+check "is stopped in the middle of its callback" eventually 30 stands
+check "and stays so" stands
+check "is released" weirctl release "$(of_loop .client)"
+check "goes on" eventually 30 moves
+kill -KILL "$(program_of "$runner")"
+wait "$runner" 2>/dev/null
+unset "clients[$runner]"
+is_gone() { [ "$(status '[.clients[] | select(.command == "loop-runner")] | length')" = 0 ]; }
+check "it is killed, and is gone" eventually 30 is_gone
+[ $failed -eq 0 ] || { tail -n 20 "$work"/*.log "$work/loop.json"; exit 1; }

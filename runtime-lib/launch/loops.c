@@ -1,0 +1,129 @@
+#include "launch/loops.h"
+
+#include "client/stream-level.h"
+#include "client/worker.h"
+#include "gates/gate.h"
+
+#include "weir/base.h"
+
+#include <errno.h>
+
+struct loops loops_table[CLIENTS_MAX];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all tables; not on the launch path */
+
+/* @out: of the binding at which the stream acts. NULL: not governed. */
+static struct stream *governed(CUstream handle, const struct level_binding **out)
+{
+	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
+	const struct level_binding *binding =
+		stream ? load_acquire(&stream->client->binding) : NULL;
+
+	if (!binding)
+		return NULL;
+	*out = stream_binding(stream, binding);
+	return stream;
+}
+
+EXPORT int weir_loops_begin(CUstream handle, const struct weir_loop_state *state)
+{
+	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
+	int r = stream ? -ENOBUFS : -EAGAIN;
+
+	if (!stream || state->size < sizeof(*state))
+		return r;
+	struct loops *loops = loops_of(stream->client);
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; r && i < LOOPS_MAX; i++) {
+		if (loops->loop[i])
+			continue;
+		loops->loop[i] = state;
+		r = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+EXPORT void weir_loops_end(CUstream handle, const struct weir_loop_state *state)
+{
+	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
+
+	if (!stream)
+		return;
+	struct loops *loops = loops_of(stream->client);
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < LOOPS_MAX; i++) {
+		if (loops->loop[i] != state)
+			continue;
+		loops->evictions += load_relaxed(&state->evictions);
+		loops->blocked += load_relaxed(&state->blocked);
+		loops->blocked_time += load_relaxed(&state->blocked_time);
+		loops->loop[i] = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void say(struct weir_loop_words *out, const struct level_binding *binding)
+{
+	struct gate_words words = gate_words(binding, GATE_ALL);
+
+	*out = (struct weir_loop_words){
+		.demand = words.demand, .demand_mask = ~binding->own, .hold = words.hold};
+}
+
+EXPORT int weir_loops_gate(CUstream handle, struct weir_loop_words *out)
+{
+	const struct level_binding *binding;
+	struct stream *stream = governed(handle, &binding);
+
+	if (!stream)
+		return -EAGAIN;
+	gate_put(stream, binding, GATE_ALL);
+	say(out, binding);
+	return 0;
+}
+
+EXPORT int weir_loops_words(CUstream handle, struct weir_loop_words *out)
+{
+	const struct level_binding *binding;
+
+	if (!governed(handle, &binding))
+		return -EAGAIN;
+	say(out, binding);
+	return 0;
+}
+
+EXPORT void weir_loops_left(CUstream handle)
+{
+	(void)handle;
+	worker_wake();
+}
+
+uint64_t loops_tell(const struct client *client, struct weir_status_page *status)
+{
+	const struct loops *loops = loops_of(client);
+	uint32_t n = 0, on_gpu = 0, waiting[WEIR_LOOP_WAITS] = {0};
+
+	pthread_mutex_lock(&lock);
+	uint64_t evictions = loops->evictions, blocked = loops->blocked, time = loops->blocked_time;
+	for (size_t i = 0; i < LOOPS_MAX; i++) {
+		const struct weir_loop_state *loop = loops->loop[i];
+		if (!loop)
+			continue;
+		n++;
+		on_gpu += load_relaxed(&loop->on_gpu) != 0;
+		evictions += load_relaxed(&loop->evictions);
+		blocked += load_relaxed(&loop->blocked);
+		time += load_relaxed(&loop->blocked_time);
+		for (size_t k = 0; k < WEIR_LOOP_WAITS; k++)
+			waiting[k] += load_relaxed(&loop->waiting[k]);
+	}
+	pthread_mutex_unlock(&lock);
+	atomic_store(&status->loops, n);
+	atomic_store(&status->loops_on_gpu, on_gpu);
+	for (size_t k = 0; k < WEIR_LOOP_WAITS; k++)
+		atomic_store(&status->loops_waiting[k], waiting[k]);
+	atomic_store(&status->loops_blocked, blocked);
+	atomic_store(&status->loops_blocked_time, time);
+	return evictions;
+}
