@@ -7,7 +7,7 @@ weir-sim_CPPFLAGS := $(agent_CPPFLAGS)
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-run-queue test-sim test-objective test-charge
+UNIT_TESTS += test-run-queue test-sim test-objective test-charge test-coexec-search test-coexec-plan
 test-run-queue_SRC      := agent/tests/test-run-queue.c $(SIM_SRC)
 test-run-queue_CPPFLAGS := $(agent_CPPFLAGS)
 test-run-queue_STATIC   := agent node base
@@ -19,6 +19,14 @@ test-sim_LIBS           := -lcmocka -lyaml -lm
 test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/units.c
 test-objective_CPPFLAGS := $(agent_CPPFLAGS)
 test-objective_LIBS     := -lcmocka
+test-coexec-search_SRC      := agent/tests/test-coexec-search.c agent/policy/coexec-space.c agent/policy/coexec-search.c
+test-coexec-search_CPPFLAGS := $(agent_CPPFLAGS)
+test-coexec-search_STATIC   := base
+test-coexec-search_LIBS     := -lcmocka -lm
+test-coexec-plan_SRC        := agent/tests/test-coexec-plan.c agent/common/units.c $(POLICY_SRC)
+test-coexec-plan_CPPFLAGS   := $(agent_CPPFLAGS)
+test-coexec-plan_STATIC     := agent base
+test-coexec-plan_LIBS       := -lcmocka -lm
 test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
 

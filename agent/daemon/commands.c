@@ -341,6 +341,27 @@ static void describe_servers(cJSON *object, const struct commands *commands, con
 	}
 }
 
+/* Of the policy coexec: for each level at which clients run, how many, whether their numbers of
+ * workers are being tried, how many such searches there were, and the speed-up that was found. */
+static void describe_plans(cJSON *object, const struct gpu *gpu)
+{
+	cJSON *plans = NULL;
+
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		const struct coexec_plan *plan = &gpu->queues.levels[level].plan;
+		if (!plan->n)
+			continue;
+		cJSON *one = cJSON_CreateObject();
+		plans = plans ? plans : cJSON_AddArrayToObject(object, "coexec");
+		add_number(one, "level", level);
+		add_number(one, "clients", plan->n);
+		cJSON_AddBoolToObject(one, "searching", plan->searching);
+		add_number(one, "searches", plan->searches);
+		cJSON_AddNumberToObject(one, "speedUp", plan->speed_up);
+		cJSON_AddItemToArray(plans, one);
+	}
+}
+
 static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gpu)
 {
 	const struct monitor_gpu *watched = monitor_find(commands->monitor, gpu);
@@ -364,6 +385,7 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 		add_text(object, "health", watched->reason);
 	}
 	describe_servers(object, commands, gpu);
+	describe_plans(object, gpu);
 	cJSON_AddBoolToObject(object, "hardwarePreemption",
 			      gpu->self_test.state == SELF_TEST_WORKS);
 	if (*gpu->self_test.reason)

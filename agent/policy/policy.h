@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policy/coexec-plan.h"
+
 #define POLICY_NEVER        UINT64_MAX
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */
 #define POLICY_AGING        100000000ull
@@ -57,6 +59,8 @@ struct run_queue_entry {
 	uint64_t waiting_since;  /* and when it began to wait */
 	struct run_queue_entry *prev, *next;
 
+	struct coexec_client coexec;
+
 	/* The policy's, zero when the client comes: see policy_state(). */
 	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
 };
@@ -84,6 +88,10 @@ struct run_queue {
 	bool forced;             /* the run was given for age: none takes over before its end */
 	bool settled;            /* nothing happened since the last decision */
 	uint64_t switches;       /* counter */
+	/* The caller sets it: launches of its clients can have a bounded number of workers, and the
+	 * clients report which kernels they have, and what is done. */
+	bool bounds;
+	struct coexec_plan plan;
 
 	/* The policy's, zero at first. */
 	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
@@ -124,6 +132,9 @@ struct policy {
 	void (*ran_alone)(struct run_queue_entry *entry, int64_t ns);
 	/* A run of @entry is over, and it has work left. @left: ns of what it was allowed. */
 	void (*ended)(struct run_queue_entry *entry, uint64_t left);
+	/* Decides first which clients run at the same time. Such a policy is `concurrent` only
+	 * where workers can be bounded. @memory: NULL: nothing is remembered. */
+	void (*plan)(struct run_queue *queue, struct coexec_memory *memory);
 };
 
 #define POLICY(name) extern const struct policy policy_##name;

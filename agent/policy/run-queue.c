@@ -146,6 +146,8 @@ static void leave(struct run_queues *queues, struct run_queue_entry *entry)
 
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
 {
+	for (unsigned level = 0; level < WEIR_LEVELS; level++)
+		coexec_plan_forget(&queues->levels[level].plan, entry);
 	*entry = (struct run_queue_entry){.queue = &queues->levels[entry->level],
 					  .level = entry->level,
 					  .group = entry->group,
@@ -175,6 +177,12 @@ void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, u
 		enter(queues, entry);
 	else
 		leave(queues, entry);
+}
+
+void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now)
+{
+	run_queues_work(queues, entry, 0, 0, now);
+	coexec_plan_forget(&entry->queue->plan, entry);
 }
 
 /* A held client that still runs is leaving: that is the end of its last run. While no client waits,
@@ -215,6 +223,8 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 		leave(queues, entry);
 	else if (active)
 		count(entry->queue, entry, -1);
+	if (moves)
+		coexec_plan_forget(&entry->queue->plan, entry);
 	entry->level = news->level;
 	entry->queue = &queues->levels[entry->level];
 	/* What it owes is owed to the clients that it leaves. */
@@ -388,7 +398,8 @@ static void write_holds(struct run_queues *queues, struct run_queue *queue)
 /* A client that was free to run concurrently has not waited until now. */
 static void set_concurrent(struct run_queue *queue)
 {
-	bool concurrent = queue->policy->concurrent && queue->all_concurrent && queue->n_slo == 0;
+	bool concurrent = queue->policy->concurrent && queue->all_concurrent && queue->n_slo == 0 &&
+			  (!queue->policy->plan || queue->bounds);
 	struct run_queue_entry *entry, *next;
 
 	if (queue->concurrent && !concurrent) {
@@ -436,6 +447,10 @@ static void decide(struct run_queues *queues, struct run_queue *queue)
 	if (leave_to_slices(queues, queue))
 		return;
 	set_concurrent(queue);
+	if (queues->policy->plan) {
+		queues->policy->plan(queue, queues->memory);
+		queue->candidate = NULL;
+	}
 	if (queue->settled && queue->used < queue->allowed &&
 	    (queue->forced || queue->now < queue->due))
 		return;

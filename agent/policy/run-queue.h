@@ -29,7 +29,8 @@ struct run_queues {
 	const struct policy *policy;
 	struct policy_settings settings; /* with the aging that is in force */
 	run_queues_hold_fn *hold;
-	struct run_queue levels[WEIR_LEVELS]; /* the caller sets all_concurrent */
+	struct run_queue levels[WEIR_LEVELS]; /* the caller sets all_concurrent and bounds */
+	struct coexec_memory *memory;         /* the caller's; NULL: none */
 };
 
 /* Without clients. */
@@ -38,8 +39,9 @@ void run_queues_init(struct run_queues *queues, const struct policy *policy,
 
 /* @entry's level, group, weight, slo and cost are filled in; the rest becomes zero. */
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry);
-/* It has @launches outstanding and @remaining ns of work. 0: none, and it is released; call so
- * before it goes. */
+/* Before it goes. */
+void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now);
+/* It has @launches outstanding and @remaining ns of work. 0: none, and it is released. */
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
 		     uint64_t remaining, uint64_t now);
 /* It ran for @ns since the last call, by the clock. */

@@ -98,13 +98,15 @@ static bool is_ordered(const struct client *client)
 }
 
 /* On which levels short launches go ahead of long ones: where clients are concurrent, all report
- * that they can order launches, and none starves. */
+ * that they can order launches, and none starves. Not where workers are bounded, by which launches
+ * have their priorities. */
 static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVELS])
 {
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		const struct run_queue *queue = &gpu->queues.levels[level];
 		bool forced = queue->current && queue->forced;
-		ahead[level] = queue->concurrent && !forced && gpu->n_level[level] > 1;
+		ahead[level] = queue->concurrent && !queue->policy->plan && !forced &&
+			       gpu->n_level[level] > 1;
 	}
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);

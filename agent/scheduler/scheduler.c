@@ -8,6 +8,7 @@
 #include "scheduler/preemption.h"
 #include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
+#include "scheduler/workers.h"
 
 #include "weir/base.h"
 
@@ -240,6 +241,7 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	if (scheduler->record.gpu == client->gpu)
 		record_launches(&scheduler->record, &client->recorded,
 				atomic_load(&status->gpu_time), now);
+	workers_report(client);
 	if (cost_of(client) != client->entry.cost) {
 		struct run_queue_entry news = describe(client);
 		run_queues_change(&client->gpu->queues, &client->entry, &news, now);
@@ -352,6 +354,8 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	next = run_queues_decide(&gpu->queues, now);
 	slice_shares_look(gpu, now);
 	contention_tell(gpu, now);
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		workers_tell(client, may_contend_on_level(client));
 	compute_limit_note(gpu);
 	if (!may_contend)
 		return timed;
@@ -413,8 +417,10 @@ static void begin(struct scheduler *scheduler, struct gpu *gpu)
 	struct run_queues before = gpu->queues;
 
 	run_queues_init(&gpu->queues, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
+	gpu->queues.memory = &scheduler->memory;
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		gpu->queues.levels[level].switches = before.levels[level].switches;
+		gpu->queues.levels[level].bounds = true;
 		gpu->refunds[level] = 0;
 	}
 }
@@ -503,7 +509,7 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 void scheduler_remove(struct client *client)
 {
 	if (client->gpu->queues.policy)
-		run_queues_work(&client->gpu->queues, &client->entry, 0, 0, loop_now());
+		run_queues_remove(&client->gpu->queues, &client->entry, loop_now());
 }
 
 void scheduler_change(struct scheduler *scheduler, struct gpu *gpu)

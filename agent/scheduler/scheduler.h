@@ -5,6 +5,7 @@
 
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
+#include "policy/coexec-memory.h"
 #include "policy/policy.h"
 #include "scheduler/record.h"
 
@@ -44,6 +45,7 @@ struct scheduler {
 		uint64_t n, late; /* expirations; ns that they were late, in all */
 	} timers;
 	struct record record;
+	struct coexec_memory memory;
 };
 
 int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,

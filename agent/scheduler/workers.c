@@ -1,11 +1,54 @@
 #include "scheduler/workers.h"
 
+#include <string.h>
+
+#include "scheduler/tenants.h"
+
 #include "weir/base.h"
 
-static void write_bound(const struct client *client)
+#define FNV_BASIS 0xcbf29ce484222325ull
+#define FNV_PRIME 0x100000001b3ull
+
+static uint64_t hash(uint64_t of, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		of = (of ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
+	return of;
+}
+
+/* What a client says of a kernel counts in its namespace (outside pods: for its user) only. A
+ * kernel without a number is known as its client's. */
+static uint64_t number_of(const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	uint64_t told = atomic_load(&client->pages.status->worker_kernel), number = FNV_BASIS;
+
+	if (!told)
+		return client->number + 1;
+	number = hash(number, tenant->namespace_, strlen(tenant->namespace_));
+	if (!*tenant->namespace_)
+		number = hash(number, &tenant->identity.uid, sizeof(tenant->identity.uid));
+	number = hash(number, &told, sizeof(told));
+	return number ? number : 1;
+}
+
+void workers_report(struct client *client)
+{
+	const struct weir_status_page *status = client->pages.status;
+	struct coexec_client *out = &client->entry.coexec;
+
+	out->executed = atomic_load(&status->executed);
+	out->tuning = atomic_load(&status->comparing) != 0;
+	out->kernel.number = number_of(client);
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		out->kernel.parts[i] = atomic_load(&status->worker_parts[i]);
+}
+
+void workers_tell(const struct client *client, bool contends)
 {
 	struct weir_control_page *control = client->pages.control;
-	uint32_t workers = client->workers;
+	uint32_t decided = contends ? client->entry.coexec.workers : 0;
+	uint32_t workers = client->workers ? client->workers : decided;
 
 	if (atomic_load(&control->workers) == workers)
 		return;
@@ -16,14 +59,15 @@ static void write_bound(const struct client *client)
 void workers_set(struct client *client, uint32_t workers)
 {
 	client->workers = (uint32_t)smaller(workers, WORKERS_MOST);
-	write_bound(client);
+	workers_tell(client, true);
 }
 
 uint32_t workers_fit(const struct client *client)
 {
-	uint32_t most = 0;
+	const struct coexec_configuration none = {{0}};
+	struct coexec_kernel kernel = {.number = 1};
 
 	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
-		most = (uint32_t)larger(most, atomic_load(&client->pages.status->worker_parts[i]));
-	return most ? (uint32_t)smaller(larger(WEIR_SM_PARTS / most, 1), WORKERS_MOST) : 0;
+		kernel.parts[i] = atomic_load(&client->pages.status->worker_parts[i]);
+	return coexec_room(&kernel, 1, &none, 0);
 }

@@ -98,7 +98,7 @@ becomes "a ConfigMap's new content is taken" policy_is wfq
 becomes "and counted" metric 'weir_config_reloads_total{result="taken"} 2'
 becomes "with its hash" hash_is_of_file
 publish 'policy: wqf'
-becomes "a mistake is logged with its place" says "agent.yaml:7:9: expected a policy (hpf, whpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
+becomes "a mistake is logged with its place" says "agent.yaml:7:9: expected a policy (hpf, whpf, ffs, static, dynamic, wfq, levels, coexec), not \`wqf\`; the configuration from before stays"
 becomes "and in a metric" metric 'weir_config_last_reload_successful 0'
 check "the previous configuration stays in force" policy_is wfq
 publish 'policy: ffs'

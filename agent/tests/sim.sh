@@ -88,7 +88,7 @@ unwritten() { # OPTION...
 check "a result that cannot be written is an error" unwritten
 check "so is JSON" unwritten --json
 
-for policy in hpf whpf ffs static dynamic wfq; do
+for policy in hpf whpf ffs static dynamic wfq coexec; do
     crowd 1 >"$work/first"
     check "$policy: an hour with a thousand clients" grep -q '^time 3600' "$work/first"
 done

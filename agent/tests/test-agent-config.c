@@ -226,9 +226,9 @@ static const struct {
 	{"socket: a", "f.yaml:1:9: expected an absolute path"},
 	{"socket: [a]", "f.yaml:1:9: expected a path"},
 	{"socket: ", "f.yaml:1:8: expected an absolute path"},
-	{"policy: best",
-	 "f.yaml:1:9: expected a policy (hpf, whpf, ffs, static, dynamic, wfq, levels), not "
-	 "`best`"},
+	{"policy: best", "f.yaml:1:9: expected a policy (hpf, whpf, ffs, static, dynamic, wfq, "
+			 "levels, coexec), not "
+			 "`best`"},
 	{"metrics: {address: localhost}",
 	 "f.yaml:1:20: expected an address like 0.0.0.0:9477 or [::]:9477, not `localhost`"},
 	{"metrics: {address: '127.0.0.1:65536'}",

@@ -125,7 +125,7 @@ static void test_mistakes(void **state)
 		"f.yaml:1:18: expected a product's name, like `NVIDIA H200*`");
 	refuses("gpus: [{index: 0, policy: best}]\n",
 		"f.yaml:1:27: expected a policy (hpf, whpf, ffs, "
-		"static, dynamic, wfq, levels), not `best`");
+		"static, dynamic, wfq, levels, coexec), not `best`");
 	refuses("gpus: [{index: 0, share: 5}]\n", "f.yaml:1:19: unknown key `share`");
 	refuses("gpus: {index: 0}\n", "f.yaml:1:7: expected a list");
 	refuses("mps: {keep: maybe}\n", "f.yaml:1:13: expected true or false");

@@ -66,7 +66,8 @@ static void check_queues(const struct run_queues *queues)
 		const struct run_queue *queue = &queues->levels[level];
 		const struct run_queue_entry *current = queue->current;
 		bool shared = queues->policy->concurrent && queue->all_concurrent &&
-			      queue->n_slo == 0 && current && !queue->forced;
+			      (!queues->policy->plan || queue->bounds) && queue->n_slo == 0 &&
+			      current && !queue->forced;
 		unsigned active = 0;
 		for (unsigned i = 0; i < CLIENTS; i++) {
 			const struct run_queue_entry *client = &clients[i];
@@ -86,6 +87,20 @@ static void check_queues(const struct run_queues *queues)
 	}
 }
 
+/* What it reports of its kernel, and of its work. */
+static void report(struct run_queue_entry *client)
+{
+	client->coexec.executed += below(4 * MS);
+	client->coexec.tuning = !below(8);
+	client->coexec.kernel.number = below(20) ? client->coexec.kernel.number : below(5);
+	for (unsigned i = 0; i < WEIR_SM_RESOURCES; i++)
+		client->coexec.kernel.parts[i] =
+			client->coexec.kernel.number == 4
+				? 0
+				: (uint32_t)(WEIR_SM_PARTS /
+					     (2 + (client->coexec.kernel.number * (i + 1)) % 7));
+}
+
 static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 {
 	struct run_queue_entry *client = &clients[below(CLIENTS)], news = *client;
@@ -100,7 +115,7 @@ static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 				now);
 		break;
 	case 2:
-		run_queues_work(queues, client, 0, 0, now);
+		run_queues_remove(queues, client, now);
 		run_queues_add(queues, client);
 		break;
 	case 3:
@@ -115,6 +130,7 @@ static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 		break;
 	case 5:
 		queues->levels[below(WEIR_LEVELS)].all_concurrent = below(4);
+		queues->levels[below(WEIR_LEVELS)].bounds = below(4);
 		break;
 	default:
 		run_queues_ran(client, below(3) * MS);
@@ -138,6 +154,7 @@ static void test_events(void **unused)
 		for (unsigned i = 0; i < 50000; i++) {
 			for (uint64_t n = below(4); n > 0; n--)
 				event(&queues, run % 2, now);
+			report(&clients[below(CLIENTS)]);
 			next = run_queues_decide(&queues, now);
 			assert_true(next > now);
 			check_queues(&queues);

@@ -65,7 +65,7 @@ all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority
     speculative-demand proactive
 all spatial spatial worker-groups
 all min-rate min-rate min-rate-timeslice
-all coexec coexec-pairs
+all coexec coexec
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice
 # Only the kernels of our own.

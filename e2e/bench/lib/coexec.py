@@ -4,23 +4,23 @@ import dataclasses
 import json
 import time
 
-from workers import Job, pool_of, progress
+from workers import DEPTH, LEAD, Job, pool_of, progress
 
-# FlexSched, table 2: our workload and its kernel. Memory-bound ones, then compute-bound ones, there on a Titan X.
+# Kernels of FlexSched's table 2 and others of ours, by what bounds them on an H100: of each, how much a few blocks on an SM get of
+# what all of them get. Most kernels of table 2 are bound there by neither (their speed falls with each block less).
 MEMORY = {
-    "HST": ("histogram", "histogram_256"), "BS": ("black-scholes", "black_scholes"), "VA": ("vector-add", "vector_add"),
-    "SPMV": ("sparse-multiply", "sparse_multiply"), "RED": ("reduction", "reduction"),
-    "CCONV": ("convolution", "convolve_columns"), "RCONV": ("convolution", "convolve_rows"),
+    "RED": ("reduction", "reduction"), "VA": ("vector-add", "vector_add"), "TRI": ("triad", "triad"),
+    "NN": ("nearest-neighbour", "nearest_distance"), "HST": ("histogram", "histogram_256"),
 }  # fmt: skip
 COMPUTE = {
-    "GCEDD": ("canny", "canny_gauss"), "SCEDD": ("canny", "canny_sobel"), "NCEDD": ("canny", "canny_thin"),
-    "HCEDD": ("canny", "canny_follow"), "PF": ("path-find", "path_find"), "MM": ("matrix-multiply", "matrix_multiply"),
+    "MD5": ("md5-search", "md5_search"), "MRI": ("magnetic-resonance", "resonance"), "CP": ("cutoff-potential", "cutoff_potential"),
+    "MM": ("matrix-multiply", "matrix_multiply"), "GCEDD": ("canny", "canny_gauss"),
 }  # fmt: skip
 KERNELS = {**MEMORY, **COMPUTE}
 US = 2000  # of a launch
 UNBOUNDED = 32  # workers on an SM: more than fit, so launches are in a form, but not bounded
 SKIPPED, SECONDS = 0.06, 0.12  # of a co-run: until launches with the former bound are done; that count
-FORMED = 1.5  # seconds alone in which a kernel gets its form
+FORMED = 0.8  # seconds alone in which a kernel gets its form
 FORMED_TIMES = 4  # at most
 
 
@@ -106,6 +106,52 @@ class Pair:
     def __str__(self):
         curve = ", ".join(f"{a}+{b} {s:.2f} ({r[0]:.2f} {r[1]:.2f})" for (a, b), (s, r) in self.by.items())
         return f"{'_'.join(self.names)}: MPS {self.mps:.2f}, slices {self.slices:.2f}; {curve}"
+
+
+@dataclasses.dataclass
+class Watched:
+    """A co-run under the policy. @samples: (seconds, whether it searches, workers of each job, clients that run)."""
+
+    ends: list
+    samples: list
+
+    @property
+    def search(self):
+        """(begin, end) in seconds; None: none was seen."""
+        times = [t for t, searching, *_ in self.samples if searching]
+        return (times[0], times[-1]) if len(times) > 1 else None
+
+    @property
+    def chosen(self):
+        """The workers at the end; None: the jobs take turns."""
+        _, _, workers, n = self.samples[-1]
+        return tuple(workers) if n == len(workers) else None
+
+    def speed_up(self, jobs, alone, begin, end):
+        return sum((progress(e, end * 1e9) - progress(e, begin * 1e9)) * alone[j] / 1e6 for j, e in zip(jobs, self.ends)) / (end - begin)
+
+
+def watch(pool, jobs, seconds):
+    begin = time.monotonic_ns() + LEAD
+    clients = [pool.workers["Weir", job].client for job in jobs]
+    for client in clients:
+        client.tell("endless", begin, begin + int(seconds * 1e9), DEPTH, 0)
+    samples = []
+    while (now := (time.monotonic_ns() - begin) / 1e9) < seconds - 0.03:
+        said = json.loads(pool.node.weirctl("status", "--json"))
+        plans = [plan for gpu in said["gpus"] for plan in gpu.get("coexec", [])]
+        known = {pool.node.identity_of(client): client.get("workers", 0) for client in said["clients"]}
+        workers = [known[pool.node.identity(client)] for client in clients]
+        samples.append((now, any(p["searching"] for p in plans), workers, max((p["clients"] for p in plans), default=0)))
+        time.sleep(0.01)
+    return Watched([client.answer(seconds + 60)["ends"] for client in clients], samples)
+
+
+def makespan(pool, mode, jobs, rounds, apart_ms):
+    """Seconds from the begin of the first job, in whose order they come, to the end of the last."""
+    commands = [(job, ("several", int(i * apart_ms * 1e6), rounds[job], DEPTH, 0)) for i, job in enumerate(jobs)]
+    answers = pool.ask(mode, commands, 60)
+    return max((i * apart_ms / 1e3 + answer["ends"][-1] / 1e9) for i, answer in enumerate(answers))
 
 
 class Kernels:

@@ -204,7 +204,7 @@ class WorkerPool:
         """Sends @commands, (job, words), and returns the answers. Times in them count from a common begin."""
         begin = time.monotonic_ns() + LEAD
         for job, (verb, at, *rest) in commands:
-            if verb != "rounds":
+            if verb not in ("rounds", "several"):
                 rest[0] += begin
             self.workers[mode, job].client.tell(verb, begin + at, *rest)
         return [self.workers[mode, job].client.answer(seconds + 60) for job, _ in commands]

@@ -4,6 +4,7 @@
  *
  *   rounds BEGIN EVERY N PRIORITY      a round at each BEGIN + k * EVERY
  *   endless BEGIN END DEPTH PRIORITY   DEPTH rounds always queued, from BEGIN to END
+ *   several BEGIN N DEPTH PRIORITY     the same, N rounds
  *   again BEGIN END WAIT PRIORITY      a round, and WAIT after its end the next, from BEGIN to END
  *   passes N                           the number of passes of --kernel from now on
  *
@@ -155,14 +156,16 @@ static void run_again(struct worker *worker, uint64_t begin, uint64_t end, uint6
 	print_ends(ends, done);
 }
 
-static void run_endless(struct worker *worker, uint64_t begin, uint64_t end, uint64_t depth)
+/* Up to @most rounds, the last of them queued before @end. */
+static void run_queued(struct worker *worker, uint64_t begin, uint64_t end, uint64_t depth,
+		       uint64_t most)
 {
 	struct plan *plan = &worker->plan;
 	uint64_t queued = 0, done = 0;
 
 	wait_until_ns(begin);
-	while (done < queued || now_ns() < end) {
-		if (queued < done + depth && queued < ROUNDS_MAX && now_ns() < end) {
+	while (done < queued || (queued < most && now_ns() < end)) {
+		if (queued < done + depth && queued < most && now_ns() < end) {
 			renew(worker);
 			queue(worker);
 			CU(cuEventRecord(worker->events[queued++ % depth], plan->stream));
@@ -174,6 +177,16 @@ static void run_endless(struct worker *worker, uint64_t begin, uint64_t end, uin
 		ends[done++] = now_ns() - begin;
 	}
 	print_ends(ends, done);
+}
+
+static void run_endless(struct worker *worker, uint64_t begin, uint64_t end, uint64_t depth)
+{
+	run_queued(worker, begin, end, depth, ROUNDS_MAX);
+}
+
+static void run_several(struct worker *worker, uint64_t begin, uint64_t n, uint64_t depth)
+{
+	run_queued(worker, begin, UINT64_MAX, depth, n < ROUNDS_MAX ? n : ROUNDS_MAX);
 }
 
 static void set_passes(struct worker *worker, unsigned passes)
@@ -193,6 +206,7 @@ static const struct verb {
 } verbs[] = {
 	{"rounds", run_timed, ROUNDS_MAX},
 	{"endless", run_endless, DEPTH_MAX},
+	{"several", run_several, DEPTH_MAX},
 	{"again", run_again, WAIT_MAX_NS},
 };
 

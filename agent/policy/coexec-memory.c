@@ -1,0 +1,75 @@
+#include "policy/coexec-memory.h"
+
+#include <string.h>
+
+#include "weir/base.h"
+
+/* @order: where each kernel stands in the list that is sorted by number. */
+static void sort(const uint64_t *kernels, unsigned n, uint64_t out[COEXEC_MOST],
+		 unsigned order[COEXEC_MOST])
+{
+	memset(out, 0, COEXEC_MOST * sizeof(*out));
+	for (unsigned i = 0; i < n; i++) {
+		order[i] = 0;
+		for (unsigned k = 0; k < n; k++)
+			order[i] += kernels[k] < kernels[i] || (kernels[k] == kernels[i] && k < i);
+		out[order[i]] = kernels[i];
+	}
+}
+
+static struct coexec_set *find(struct coexec_memory *memory, const uint64_t sorted[COEXEC_MOST])
+{
+	for (size_t i = 0; i < COEXEC_SETS; i++)
+		if (memcmp(memory->sets[i].kernels, sorted, sizeof(memory->sets[i].kernels)) == 0)
+			return &memory->sets[i];
+	return NULL;
+}
+
+double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
+			  uint8_t *workers)
+{
+	unsigned order[COEXEC_MOST];
+	uint64_t sorted[COEXEC_MOST];
+
+	sort(kernels, n, sorted, order);
+	struct coexec_set *set = find(memory, sorted);
+	if (!set)
+		return 0;
+	set->used = ++memory->uses;
+	for (unsigned i = 0; workers && i < n; i++)
+		workers[i] = set->workers[order[i]];
+	return set->speed_up;
+}
+
+static struct coexec_set *oldest(struct coexec_memory *memory)
+{
+	struct coexec_set *found = &memory->sets[0];
+
+	for (size_t i = 1; i < COEXEC_SETS; i++)
+		if (memory->sets[i].used < found->used)
+			found = &memory->sets[i];
+	return found;
+}
+
+void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
+		       const uint8_t *workers, double speed_up)
+{
+	unsigned order[COEXEC_MOST];
+	struct coexec_set new = {.speed_up = speed_up, .used = ++memory->uses};
+
+	sort(kernels, n, new.kernels, order);
+	for (unsigned i = 0; i < n; i++)
+		new.workers[order[i]] = workers[i];
+	struct coexec_set *set = find(memory, new.kernels);
+	*(set ? set : oldest(memory)) = new;
+	memory->changes++;
+}
+
+bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel)
+{
+	for (size_t i = 0; kernel && i < COEXEC_SETS; i++)
+		for (unsigned k = 0; k < COEXEC_MOST; k++)
+			if (memory->sets[i].kernels[k] == kernel)
+				return true;
+	return false;
+}

@@ -1,0 +1,28 @@
+/* What was found of kernels that ran at the same time. Bounded: those that were not used for
+ * longest go. Pure. */
+#pragma once
+
+#include "policy/coexec-space.h"
+
+#define COEXEC_SETS 512u
+
+struct coexec_set {
+	uint64_t kernels[COEXEC_MOST]; /* their numbers, in order; 0: no more */
+	uint8_t workers[COEXEC_MOST];  /* of the best configuration */
+	double speed_up;               /* with it */
+	uint64_t used;                 /* in the order of use */
+};
+
+struct coexec_memory {
+	struct coexec_set sets[COEXEC_SETS];
+	uint64_t uses, changes;
+};
+
+/* @kernels: the numbers of @n kernels, 2 to COEXEC_MOST, none 0. @workers: in the same order; NULL:
+ * not wanted. Returns the speed-up; 0: nothing is known. */
+double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
+			  uint8_t *workers);
+void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
+		       const uint8_t *workers, double speed_up);
+/* Something is known of the kernel beside others. */
+bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel);

@@ -1,0 +1,495 @@
+#include "policy/coexec-plan.h"
+
+#include <utlist.h>
+
+#include "policy/coexec-memory.h"
+#include "policy/policy.h"
+
+#include "weir/base.h"
+
+static void remove_at(struct coexec_plan *plan, unsigned i)
+{
+	plan->members[i]->coexec.together = false;
+	plan->n--;
+	for (; i < plan->n; i++) {
+		plan->members[i] = plan->members[i + 1];
+		plan->numbers[i] = plan->numbers[i + 1];
+		plan->now.workers[i] = plan->now.workers[i + 1];
+	}
+	plan->searching = false;
+}
+
+void coexec_plan_forget(struct coexec_plan *plan, const struct run_queue_entry *entry)
+{
+	for (unsigned i = plan->n; i-- > 0;)
+		if (plan->members[i] == entry)
+			remove_at(plan, i);
+}
+
+static void clear(struct coexec_plan *plan)
+{
+	plan->sets++;
+	while (plan->n)
+		remove_at(plan, plan->n - 1);
+}
+
+/* Measurements */
+
+static uint64_t longest_launch(const struct coexec_plan *plan)
+{
+	uint64_t longest = 0;
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		const struct run_queue_entry *entry = plan->members[i];
+		if (entry->launches)
+			longest = larger(longest, entry->remaining / entry->launches);
+	}
+	return longest;
+}
+
+static uint64_t patience(const struct coexec_plan *plan)
+{
+	return smaller(larger(COEXEC_LONGEST, COEXEC_LAUNCHES * longest_launch(plan)),
+		       COEXEC_LIMIT);
+}
+
+static void measure(struct coexec_plan *plan, uint64_t now)
+{
+	plan->phase = COEXEC_MEASURING;
+	plan->since = now;
+	for (unsigned i = 0; i < plan->n; i++) {
+		struct coexec_client *client = &plan->members[i]->coexec;
+		client->seen = client->executed;
+		client->first_at = client->last_at = 0;
+	}
+}
+
+/* Launches that are queued have the former number of workers. */
+static void settle(struct coexec_plan *plan, uint64_t now)
+{
+	plan->phase = COEXEC_SETTLING;
+	plan->since = now;
+	for (unsigned i = 0; i < plan->n; i++) {
+		struct run_queue_entry *entry = plan->members[i];
+		entry->coexec.settles = entry->coexec.executed + entry->remaining;
+	}
+}
+
+static bool is_settled(const struct coexec_plan *plan, uint64_t now)
+{
+	for (unsigned i = 0; i < plan->n; i++) {
+		const struct run_queue_entry *entry = plan->members[i];
+		if (entry->active && entry->coexec.executed < entry->coexec.settles)
+			return now - plan->since >= patience(plan);
+	}
+	return true;
+}
+
+/* From the end of one launch to that of a later one. */
+static void look_at_ends(const struct coexec_plan *plan, uint64_t now)
+{
+	for (unsigned i = 0; i < plan->n; i++) {
+		struct coexec_client *client = &plan->members[i]->coexec;
+		if (client->executed == client->seen)
+			continue;
+		if (!client->first_at) {
+			client->first_at = now;
+			client->first = client->executed;
+		}
+		client->last_at = now;
+		client->last = client->seen = client->executed;
+	}
+}
+
+static bool is_measured(const struct coexec_plan *plan, uint64_t now)
+{
+	uint64_t passed = now - plan->since;
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		const struct coexec_client *client = &plan->members[i]->coexec;
+		if (!client->first_at || client->last_at - client->first_at < COEXEC_WINDOW / 2)
+			return passed >= patience(plan);
+	}
+	return passed >= COEXEC_WINDOW;
+}
+
+/* ns of work in a ns. */
+static double speed(const struct coexec_client *client)
+{
+	return client->last_at > client->first_at
+		       ? (double)(client->last - client->first) /
+				 (double)(client->last_at - client->first_at)
+		       : 0;
+}
+
+/* Each member's speed against that alone. Returns the sum. */
+static double rates_of(const struct coexec_plan *plan, double rates[COEXEC_MOST])
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		const struct coexec_client *client = &plan->members[i]->coexec;
+		rates[i] = speed(client) / (client->alone > 0 ? client->alone : 1);
+		sum += rates[i];
+	}
+	return sum;
+}
+
+/* Members */
+
+static void try_next(struct coexec_plan *plan, uint64_t now)
+{
+	plan->now = plan->space.of[plan->search.at];
+	settle(plan, now);
+}
+
+static void begin_search(struct coexec_plan *plan, uint64_t now)
+{
+	coexec_search_begin(&plan->search, plan->space.n, plan->n);
+	plan->searching = true;
+	plan->searches++;
+	try_next(plan, now);
+}
+
+static void add(struct coexec_plan *plan, struct run_queue_entry *entry)
+{
+	plan->numbers[plan->n] = entry->coexec.kernel.number;
+	plan->now.workers[plan->n] = 0;
+	plan->members[plan->n++] = entry;
+	entry->coexec.together = true;
+	plan->lost = 0;
+}
+
+/* The last one that joined waits again. */
+static void refuse_last(struct coexec_plan *plan, uint64_t now)
+{
+	struct run_queue_entry *entry = plan->members[plan->n - 1];
+	struct coexec_configuration before = plan->before;
+
+	remove_at(plan, plan->n - 1);
+	entry->coexec.refused = plan->sets;
+	plan->now = before;
+	measure(plan, now);
+}
+
+static void remember(const struct coexec_plan *plan, struct coexec_memory *memory, double speed_up)
+{
+	if (memory)
+		coexec_memory_put(memory, plan->numbers, plan->n, plan->now.workers, speed_up);
+}
+
+static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+{
+	double highest = plan->search.highest;
+
+	plan->searching = false;
+	plan->now = plan->space.of[plan->search.best];
+	remember(plan, memory, highest);
+	if (highest < plan->speed_up + COEXEC_GAIN) {
+		refuse_last(plan, now);
+		return;
+	}
+	plan->speed_up = highest;
+	plan->sets++;
+	plan->turn_since = now;
+	settle(plan, now);
+}
+
+static void kernels_of(const struct coexec_plan *plan, struct coexec_kernel out[COEXEC_MOST])
+{
+	for (unsigned i = 0; i < plan->n; i++)
+		out[i] = plan->members[i]->coexec.kernel;
+}
+
+static bool is_possible(const struct coexec_plan *plan, const struct coexec_kernel *kernels)
+{
+	for (unsigned i = 0; i < plan->n; i++)
+		if (plan->now.workers[i] > coexec_room(kernels, plan->n, &plan->now, i))
+			return false;
+	return true;
+}
+
+/* It was found earlier. */
+static bool recall(struct coexec_plan *plan, struct coexec_memory *memory,
+		   const struct coexec_kernel *kernels, uint64_t now)
+{
+	double speed_up =
+		memory ? coexec_memory_find(memory, plan->numbers, plan->n, plan->now.workers) : 0;
+
+	if (speed_up <= 0 || !is_possible(plan, kernels))
+		return false;
+	plan->speed_up = speed_up;
+	plan->sets++;
+	settle(plan, now);
+	return true;
+}
+
+static void join(struct coexec_plan *plan, struct run_queue_entry *entry,
+		 struct coexec_memory *memory, uint64_t now)
+{
+	struct coexec_kernel kernels[COEXEC_MOST];
+
+	plan->before = plan->now;
+	add(plan, entry);
+	kernels_of(plan, kernels);
+	if (recall(plan, memory, kernels, now))
+		return;
+	if (plan->n == 2)
+		coexec_space_pair(&plan->space, kernels);
+	else
+		coexec_space_join(&plan->space, kernels, plan->n, &plan->before);
+	if (plan->space.n) {
+		begin_search(plan, now);
+		return;
+	}
+	remember(plan, memory, 1);
+	refuse_last(plan, now);
+}
+
+/* What two kernels are known to reach; or what is hoped for. */
+static double hope_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
+{
+	double found = memory ? coexec_memory_find(memory, (uint64_t[]){a, b}, 2, NULL) : 0;
+
+	return found > 0 ? found : COEXEC_HOPE;
+}
+
+/* Of all together; 0: it must not join. */
+static double hope(const struct coexec_plan *plan, const struct run_queue_entry *entry,
+		   struct coexec_memory *memory)
+{
+	uint64_t numbers[COEXEC_MOST], own = entry->coexec.kernel.number;
+	double least = 2 * COEXEC_HOPE, known;
+
+	if (!entry->active || entry->coexec.together || !entry->coexec.known ||
+	    entry->coexec.refused == plan->sets)
+		return 0;
+	for (unsigned i = 0; i < plan->n; i++) {
+		double pair = hope_of_pair(memory, numbers[i] = plan->numbers[i], own);
+		least = pair < least ? pair : least;
+	}
+	numbers[plan->n] = own;
+	known = memory ? coexec_memory_find(memory, numbers, plan->n + 1, NULL) : 0;
+	if (known > 0)
+		return known < plan->speed_up + COEXEC_GAIN ? 0 : known;
+	return least < 1 + COEXEC_GAIN ? 0 : least;
+}
+
+static void let_join(struct run_queue *queue, struct coexec_memory *memory)
+{
+	struct coexec_plan *plan = &queue->plan;
+	struct run_queue_entry *entry, *found = NULL;
+	double most = 0;
+
+	if (!plan->n || plan->n >= COEXEC_MOST || plan->searching ||
+	    !plan->members[0]->coexec.known)
+		return;
+	DL_FOREACH (queue->waiting, entry) {
+		double now = hope(plan, entry, memory);
+		if (now > most) {
+			most = now;
+			found = entry;
+		}
+	}
+	if (queue->current && hope(plan, queue->current, memory) > most)
+		found = queue->current;
+	if (found)
+		join(plan, found, memory, queue->now);
+}
+
+/* Turns */
+
+static struct run_queue_entry *least_served(const struct run_queue *queue)
+{
+	struct run_queue_entry *entry, *found = queue->current;
+
+	DL_FOREACH (queue->waiting, entry)
+		if (!found || entry->coexec.served < found->coexec.served)
+			found = entry;
+	return found;
+}
+
+static void begin_turn(struct run_queue *queue)
+{
+	struct coexec_plan *plan = &queue->plan;
+	struct run_queue_entry *entry = least_served(queue);
+
+	clear(plan);
+	if (!entry)
+		return;
+	add(plan, entry);
+	plan->speed_up = 1;
+	plan->turn_since = queue->now;
+	plan->service = entry->coexec.served;
+	plan->now = (struct coexec_configuration){{0}};
+	measure(plan, queue->now);
+}
+
+/* A client that is not known becomes so alone, whoever waits. */
+static bool turn_is_over(const struct run_queue *queue)
+{
+	const struct coexec_plan *plan = &queue->plan;
+	uint64_t turn = plan->n > 1 ? COEXEC_TURN : queue->settings->quantum;
+	const struct run_queue_entry *next;
+
+	if (plan->searching || !plan->members[0]->coexec.known ||
+	    queue->now - plan->turn_since < turn)
+		return false;
+	next = least_served(queue);
+	return next && !next->coexec.together;
+}
+
+static void count_served(struct run_queue_entry *entry)
+{
+	struct coexec_client *client = &entry->coexec;
+	uint64_t ran = client->executed - client->counted;
+
+	client->counted = client->executed;
+	if (ran <= INT64_MAX)
+		client->served += ran * POLICY_WEIGHT_ONE / entry->weight;
+}
+
+/* Members without work stay for a while, if others have some. */
+static void drop_idle(struct run_queue *queue)
+{
+	struct coexec_plan *plan = &queue->plan;
+	unsigned active = 0;
+
+	for (unsigned i = plan->n; i-- > 0;) {
+		const struct run_queue_entry *entry = plan->members[i];
+		active += entry->active;
+		if (!entry->active && queue->now - entry->left >= COEXEC_GRACE)
+			remove_at(plan, i);
+	}
+	if (!active)
+		clear(plan);
+}
+
+/* A client that has another kernel now starts over. */
+static bool has_changed(const struct coexec_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n; i++)
+		if (plan->members[i]->coexec.kernel.number != plan->numbers[i])
+			return true;
+	return false;
+}
+
+static void note_alone(struct run_queue *queue, struct coexec_memory *memory)
+{
+	struct run_queue_entry *entry = queue->plan.members[0];
+	struct coexec_client *client = &entry->coexec;
+	double now = speed(client);
+
+	if (!client->solo_since)
+		client->solo_since = queue->now;
+	if (now > 0 && !client->tuning)
+		client->alone = client->alone > 0 ? (client->alone + now) / 2 : now;
+	client->known |= (client->alone > 0 && !client->tuning) ||
+			 queue->now - client->solo_since >= COEXEC_SOLO ||
+			 (memory && coexec_memory_knows(memory, client->kernel.number));
+	queue->plan.numbers[0] = client->kernel.number;
+	measure(&queue->plan, queue->now);
+}
+
+/* Together they are slower than in turns. */
+static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+{
+	double rates[COEXEC_MOST], sum = rates_of(plan, rates);
+
+	plan->lost = sum < 1 ? plan->lost + 1 : 0;
+	if (plan->lost >= COEXEC_LOST) {
+		remember(plan, memory, sum);
+		refuse_last(plan, now);
+		return;
+	}
+	measure(plan, now);
+}
+
+static void note_measured(struct run_queue *queue, struct coexec_memory *memory)
+{
+	struct coexec_plan *plan = &queue->plan;
+	double rates[COEXEC_MOST];
+
+	if (plan->n == 1) {
+		note_alone(queue, memory);
+	} else if (plan->searching) {
+		rates_of(plan, rates);
+		coexec_search_feed(&plan->search, rates);
+		if (plan->search.done)
+			end_search(plan, memory, queue->now);
+		else
+			try_next(plan, queue->now);
+	} else {
+		watch(plan, memory, queue->now);
+	}
+}
+
+/* Clients of a container may wait for each other. */
+static bool is_with_members(const struct coexec_plan *plan, const struct run_queue_entry *entry)
+{
+	bool with = entry->coexec.together;
+
+	for (unsigned i = 0; i < plan->n; i++)
+		with |= entry->group && entry->group == plan->members[i]->group;
+	return with;
+}
+
+static void give_workers(struct run_queue *queue)
+{
+	const struct coexec_plan *plan = &queue->plan;
+	uint32_t others = queue->n_active > 1 ? COEXEC_UNBOUNDED : 0;
+	struct run_queue_entry *entry;
+
+	DL_FOREACH (queue->waiting, entry) {
+		entry->coexec.workers = others;
+		entry->coexec.runs = is_with_members(plan, entry);
+	}
+	if (queue->current) {
+		queue->current->coexec.workers = others;
+		queue->current->coexec.runs = is_with_members(plan, queue->current);
+	}
+	for (unsigned i = 0; plan->n > 1 && i < plan->n; i++)
+		plan->members[i]->coexec.workers = plan->now.workers[i];
+}
+
+static void end_plan(struct run_queue *queue)
+{
+	struct run_queue_entry *entry;
+
+	clear(&queue->plan);
+	DL_FOREACH (queue->waiting, entry)
+		entry->coexec.workers = 0;
+	if (queue->current)
+		queue->current->coexec.workers = 0;
+}
+
+void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
+{
+	struct coexec_plan *plan = &queue->plan;
+	struct run_queue_entry *entry;
+
+	if (!queue->concurrent) {
+		end_plan(queue);
+		return;
+	}
+	DL_FOREACH (queue->waiting, entry)
+		count_served(entry);
+	if (queue->current)
+		count_served(queue->current);
+	drop_idle(queue);
+	if (plan->n > 1 && has_changed(plan))
+		clear(plan);
+	if (!plan->n)
+		begin_turn(queue);
+	if (plan->phase == COEXEC_SETTLING && plan->n && is_settled(plan, queue->now))
+		measure(plan, queue->now);
+	if (plan->phase == COEXEC_MEASURING && plan->n) {
+		look_at_ends(plan, queue->now);
+		if (is_measured(plan, queue->now))
+			note_measured(queue, memory);
+	}
+	if (plan->n && turn_is_over(queue))
+		begin_turn(queue);
+	let_join(queue, memory);
+	give_workers(queue);
+}

@@ -1,0 +1,41 @@
+/* coexec (FlexSched): kernels of one level run at the same time, each with a bounded number of
+ * workers on an SM (coexec-plan.h). Those that would lose by it take turns. Where clients cannot
+ * run at the same time, all take turns of a quantum. */
+#include "policy/policy.h"
+
+/* Those that run come first. */
+static uint64_t rank(const struct run_queue_entry *entry)
+{
+	return entry->queue->concurrent && !entry->coexec.runs;
+}
+
+static uint64_t quantum(struct run_queue_entry *entry)
+{
+	const struct run_queue *queue = entry->queue;
+
+	return queue->concurrent ? POLICY_NEVER : queue->settings->quantum;
+}
+
+/* Whether @current must wait while @waiting runs. */
+static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)
+{
+	return waiting->queue->concurrent && !current->coexec.runs;
+}
+
+/* A client that had no work saves nothing up. */
+static void arrived(struct run_queue_entry *entry)
+{
+	uint64_t service = entry->queue->plan.service;
+
+	if (entry->coexec.served < service)
+		entry->coexec.served = service;
+}
+
+const struct policy policy_coexec = {.name = "coexec",
+				     .shares = true,
+				     .concurrent = true,
+				     .rank = rank,
+				     .quantum = quantum,
+				     .preempts = preempts,
+				     .arrived = arrived,
+				     .plan = coexec_plan_decide};

@@ -1,0 +1,374 @@
+/* Clients under the policy coexec, on a made-up GPU: what each gets done depends on its own workers
+ * on an SM and the others'. SEED=N repeats a run. */
+#include "policy/coexec-memory.h"
+#include "policy/run-queue.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "weir/base.h"
+
+#define MS      1000000ull
+#define STEP    (MS / 2)
+#define CLIENTS 6u
+#define THINGS  2u /* that the GPU has one of: arithmetic, memory */
+#define FIT     8u /* workers of a kernel that an SM holds */
+
+static uint64_t state;
+
+static double uniform(void)
+{
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (double)(state >> 11) / (double)(1ull << 53);
+}
+
+/* @uses: of each thing, alone. @needs: workers on an SM that get almost all of it. @harm: what
+ * others lose by it, beside that. @launch: ns. @gap: ns between launches. */
+struct program {
+	double uses[THINGS], needs, harm;
+	uint64_t launch;
+	bool unbounded;
+};
+
+static const struct program arithmetic = {{1, 0.1}, 3, 0, 2 * MS, false};
+static const struct program streaming = {{0.1, 1}, 4, 0, 3 * MS, false};
+static const struct program poison = {{0.6, 0.6}, 3, 0.6, 2 * MS, false};
+static const struct program closed = {{0.4, 0.3}, 6, 0, MS, true};
+
+static struct world {
+	struct run_queues queues;
+	struct coexec_memory found;
+	struct run_queue_entry entries[CLIENTS];
+	const struct program *programs[CLIENTS];
+	double done[CLIENTS], reported[CLIENTS]; /* ns */
+	unsigned launched[CLIENTS];              /* workers of the launch that runs */
+	unsigned n;
+	uint64_t now, most_held[CLIENTS], held_since[CLIENTS];
+} world;
+
+static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
+{
+	(void)queues;
+	(void)entry;
+	(void)held;
+}
+
+static void begin(unsigned n, const struct program *const *programs)
+{
+	world.n = n;
+	world.now += MS;
+	run_queues_init(&world.queues, &policy_coexec, &policy_defaults, hold);
+	world.queues.memory = &world.found;
+	world.queues.levels[0].all_concurrent = world.queues.levels[0].bounds = true;
+	for (unsigned i = 0; i < n; i++) {
+		struct run_queue_entry *entry = &world.entries[i];
+		*entry = (struct run_queue_entry){.weight = 100};
+		run_queues_add(&world.queues, entry);
+		world.programs[i] = programs[i];
+		world.done[i] = world.reported[i] = 0;
+		world.launched[i] = FIT;
+		world.most_held[i] = world.held_since[i] = 0;
+		/* Which program it is, for the memory of pairs. */
+		entry->coexec.kernel.number = (uintptr_t)programs[i];
+		for (unsigned r = 0; r < WEIR_SM_RESOURCES && !programs[i]->unbounded; r++)
+			entry->coexec.kernel.parts[r] = WEIR_SM_PARTS / FIT;
+	}
+}
+
+static bool runs(unsigned i)
+{
+	return world.entries[i].active && !world.entries[i].held;
+}
+
+/* How fast each gets on; alone: 1. */
+static void find_rates(double rates[CLIENTS])
+{
+	double scale[CLIENTS], used[THINGS] = {0};
+	double others = 0;
+
+	for (unsigned i = 0; i < world.n; i++)
+		others += runs(i) ? world.launched[i] : 0;
+	for (unsigned i = 0; i < world.n; i++) {
+		const struct program *p = world.programs[i];
+		double workers = smaller(world.launched[i], FIT);
+		/* They do not all fit. */
+		if (others > FIT)
+			workers = workers * FIT / others;
+		scale[i] = runs(i) ? (1 - exp(-3.0 * workers / p->needs)) /
+					     (1 - exp(-3.0 * FIT / p->needs))
+				   : 0;
+		for (unsigned r = 0; r < THINGS; r++)
+			used[r] += scale[i] * p->uses[r];
+	}
+	for (unsigned i = 0; i < world.n; i++) {
+		rates[i] = scale[i];
+		for (unsigned r = 0; r < THINGS; r++)
+			if (used[r] > 1 && world.programs[i]->uses[r] > 0.3)
+				rates[i] = fmin(rates[i], scale[i] / used[r]);
+		for (unsigned k = 0; k < world.n; k++)
+			if (k != i && runs(k))
+				rates[i] *= 1 - world.programs[k]->harm;
+	}
+}
+
+/* Finished launches are reported; the next one has the workers that are allowed by then. */
+static void work(unsigned i, double ns)
+{
+	struct run_queue_entry *entry = &world.entries[i];
+	double launch = (double)world.programs[i]->launch;
+
+	world.done[i] += ns;
+	while (world.reported[i] + launch <= world.done[i]) {
+		world.reported[i] += launch;
+		world.launched[i] =
+			entry->coexec.workers ? (unsigned)smaller(entry->coexec.workers, FIT) : FIT;
+	}
+	entry->coexec.executed = (uint64_t)world.reported[i];
+	run_queues_work(&world.queues, entry, 2, 2 * world.programs[i]->launch, world.now);
+}
+
+static void check_plan(const struct coexec_plan *plan)
+{
+	struct coexec_kernel kernels[COEXEC_MOST];
+
+	assert_in_range(plan->n, 0, COEXEC_MOST);
+	for (unsigned i = 0; i < plan->n; i++)
+		kernels[i] = plan->members[i]->coexec.kernel;
+	for (unsigned i = 0; plan->n > 1 && i < plan->n; i++)
+		assert_true(plan->now.workers[i] <= coexec_room(kernels, plan->n, &plan->now, i));
+}
+
+static void pass(uint64_t ns)
+{
+	for (uint64_t end = world.now + ns; world.now < end; world.now += STEP) {
+		double rates[CLIENTS];
+		run_queues_decide(&world.queues, world.now);
+		check_plan(&world.queues.levels[0].plan);
+		find_rates(rates);
+		for (unsigned i = 0; i < world.n; i++) {
+			work(i, rates[i] * STEP);
+			world.held_since[i] =
+				world.entries[i].held ? world.held_since[i] + STEP : 0;
+			world.most_held[i] = larger(world.most_held[i], world.held_since[i]);
+		}
+	}
+}
+
+/* Work of all in a ns, from now on. */
+static double throughput(uint64_t ns)
+{
+	double before = 0, after = 0;
+
+	for (unsigned i = 0; i < world.n; i++)
+		before += world.done[i];
+	pass(ns);
+	for (unsigned i = 0; i < world.n; i++)
+		after += world.done[i];
+	return (after - before) / (double)ns;
+}
+
+/* The best that a pair can reach. */
+static double best_of_pair(const struct program *const *programs)
+{
+	double best = 0, rates[CLIENTS];
+
+	begin(2, programs);
+	for (unsigned i = 0; i < 2; i++)
+		run_queues_work(&world.queues, &world.entries[i], 1, MS, world.now);
+	for (unsigned n = 1; n < FIT; n++) {
+		world.launched[0] = n;
+		world.launched[1] = FIT - n;
+		find_rates(rates);
+		best = fmax(best, rates[0] + rates[1]);
+	}
+	return best;
+}
+
+static void test_pair_finds_the_best(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming};
+	double best = best_of_pair(programs);
+
+	(void)unused;
+	assert_true(best > 1.5);
+	begin(2, programs);
+	pass(1500 * MS);
+	assert_true(throughput(1000 * MS) > 0.98 * best);
+	assert_int_equal(world.queues.levels[0].plan.searches, 1);
+	assert_int_equal(world.queues.levels[0].plan.n, 2);
+}
+
+/* The search itself is no loss against turns. */
+static void test_searching_pays(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming};
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(2, programs);
+	while (!plan->searching)
+		pass(MS);
+	double before = world.done[0] + world.done[1];
+	uint64_t since = world.now;
+	while (plan->searching)
+		pass(MS);
+	assert_true(world.done[0] + world.done[1] - before > 1.09 * (double)(world.now - since));
+}
+
+static void test_pair_is_remembered(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming},
+					   *const other[] = {&streaming, &arithmetic};
+
+	(void)unused;
+	begin(2, programs);
+	pass(1500 * MS);
+	struct coexec_configuration found = world.queues.levels[0].plan.now;
+	bool swapped = world.queues.levels[0].plan.members[0] != &world.entries[0];
+	begin(2, other);
+	pass(500 * MS);
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+	assert_int_equal(plan->searches, 0);
+	assert_int_equal(plan->n, 2);
+	bool swapped_now = plan->members[0] != &world.entries[1];
+	assert_int_equal(plan->now.workers[swapped_now], found.workers[swapped]);
+}
+
+static void test_losers_take_turns(void **unused)
+{
+	static const struct program *const programs[] = {&poison, &poison};
+
+	(void)unused;
+	begin(2, programs);
+	pass(2000 * MS);
+	double before[2] = {world.done[0], world.done[1]};
+	assert_true(throughput(1000 * MS) > 0.97);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(world.done[i] - before[i] > 400.0 * MS);
+	assert_int_equal(world.queues.levels[0].plan.n, 1);
+}
+
+/* Of several waiting clients the one whose kernel goes well with the first joins. */
+static void test_unlike_kernels_pair(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &arithmetic, &streaming,
+							 &streaming};
+
+	(void)unused;
+	begin(4, programs);
+	pass(8000 * MS);
+	double best = best_of_pair((const struct program *const[]){&arithmetic, &streaming});
+	begin(4, programs); /* all pairs are known */
+	pass(500 * MS);
+	assert_true(throughput(2000 * MS) > 0.95 * best);
+}
+
+static void test_several(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming, &closed,
+							 &poison,     &streaming, &arithmetic};
+
+	(void)unused;
+	for (unsigned n = 3; n <= CLIENTS; n++) {
+		begin(n, programs);
+		pass(6000 * MS);
+		double before[CLIENTS];
+		memcpy(before, world.done, sizeof(before));
+		assert_true(throughput(6000 * MS) > 1);
+		for (unsigned i = 0; i < n; i++) {
+			assert_true(world.done[i] - before[i] > 100.0 * MS);
+			assert_true(world.most_held[i] < 5000 * MS);
+		}
+	}
+}
+
+/* Programs, their work and their lies: nobody is held for ever, and nothing overflows. */
+static void test_random(void **unused)
+{
+	static struct program made[CLIENTS];
+	const struct program *programs[CLIENTS];
+
+	(void)unused;
+	for (unsigned run = 0; run < 30; run++) {
+		bool lies = run % 2;
+		for (unsigned i = 0; i < CLIENTS; i++) {
+			made[i] = (struct program){{uniform(), uniform()},
+						   1 + 8 * uniform(),
+						   uniform() < 0.2 ? uniform() * 0.5 : 0,
+						   (uint64_t)(MS / 4 + uniform() * 8 * MS),
+						   uniform() < 0.2};
+			programs[i] = &made[i];
+		}
+		memset(&world.found, 0, sizeof(world.found));
+		begin(2 + run % (CLIENTS - 1), programs);
+		for (unsigned step = 0; step < 400; step++) {
+			struct run_queue_entry *entry =
+				&world.entries[(unsigned)(uniform() * world.n)];
+			pass(25 * MS);
+			if (uniform() < 0.2) {
+				run_queues_work(&world.queues, entry, 0, 0, world.now);
+				run_queues_decide(&world.queues, world.now);
+			}
+			if (lies && uniform() < 0.3) {
+				entry = &world.entries[0];
+				entry->coexec.executed = (uint64_t)(uniform() * 1e19);
+				entry->coexec.kernel.number = (uint64_t)(uniform() * 4);
+				for (unsigned r = 0; r < WEIR_SM_RESOURCES; r++)
+					entry->coexec.kernel.parts[r] =
+						(uint32_t)(uniform() * uniform() * 4e9);
+				run_queues_decide(&world.queues, world.now);
+			}
+		}
+		for (unsigned i = lies; i < world.n; i++)
+			assert_true(world.most_held[i] < 8000 * MS);
+	}
+}
+
+static void test_memory(void **unused)
+{
+	static struct coexec_memory memory;
+	uint8_t workers[COEXEC_MOST] = {3, 4, 5};
+
+	(void)unused;
+	for (uint64_t i = 1; i <= 3 * COEXEC_SETS; i++) {
+		coexec_memory_put(&memory, (uint64_t[]){i, i + 1000000}, 2, workers, 1.5);
+		coexec_memory_put(&memory, (uint64_t[]){i + 1000000, i}, 2, workers, 1.4);
+		/* Those that are used always stay. */
+		assert_true(coexec_memory_find(&memory, (uint64_t[]){1, 1000001}, 2, workers) > 0);
+	}
+	assert_true(coexec_memory_find(&memory, (uint64_t[]){2, 1000002}, 2, workers) == 0);
+	coexec_memory_put(&memory, (uint64_t[]){9, 5, 7}, 3, (uint8_t[]){1, 2, 3}, 2);
+	assert_true(coexec_memory_find(&memory, (uint64_t[]){7, 9, 5}, 3, workers) == 2);
+	assert_memory_equal(workers, ((uint8_t[]){3, 1, 2}), 3);
+	assert_true(coexec_memory_find(&memory, (uint64_t[]){7, 9}, 2, workers) == 0);
+	assert_true(coexec_memory_knows(&memory, 9));
+	assert_false(coexec_memory_knows(&memory, 77));
+	assert_false(coexec_memory_knows(&memory, 0));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pair_finds_the_best),
+		cmocka_unit_test(test_pair_is_remembered),
+		cmocka_unit_test(test_losers_take_turns),
+		cmocka_unit_test(test_unlike_kernels_pair),
+		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_searching_pays),
+		cmocka_unit_test(test_memory),
+	};
+	const char *seed = getenv("SEED");
+
+	state = seed ? strtoull(seed, NULL, 10) : 20261126;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

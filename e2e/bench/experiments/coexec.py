@@ -1,0 +1,129 @@
+"""Kernels of one level run at the same time, each with a bounded number of blocks on an SM. First every configuration of pairs of a
+memory-bound and a compute-bound kernel, by hand (`weirctl bound`); then the policy coexec finds its own, for pairs, for three
+and four kernels, and for a queue of all kernels."""
+
+import random
+import statistics
+
+from coexec import COMPUTE, MEMORY, Kernels, makespan, speed_up, watch
+from node import Failure
+from report import at_least, at_most
+from workers import SLOTS
+
+SHOWS = "kernels that run at the same time with bounded blocks on an SM: policy coexec against brute force, MPS, slices and turns"
+PAPER = "FlexSched figures 4, 5, 6, 8"
+BOUNDS = {
+    "best pairs": at_least(1.4, "x"), "search, mean": at_most(1, " %"), "search, worst": at_most(6, " %"),
+    "profiling": at_most(0.92), "queue": at_least(1.22, "x"), "several": at_least(1, "x"),
+}  # fmt: skip
+BASELINES = ("sequential", "MPS", "slices", "brute force")
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+TENANTS = SLOTS
+
+SECONDS, TAIL = 1.6, 0.4  # of a pair under the policy; the last of them, when it has found its configuration
+ORDERS, QUEUE_MS, APART_MS = 4, 150, 3  # of the queue: orders of arrival; alone, each kernel; between two arrivals
+SEVERAL = (("RED", "MM", "MD5"), ("VA", "MRI", "GCEDD"), ("RED", "VA", "MM", "MRI"))
+SEVERAL_SECONDS = 3.0
+
+
+def best_partner(pairs, name):
+    return max((pair for pair in pairs if name in pair.names), key=lambda pair: pair.highest)
+
+
+def judge_pairs(bench, kernels, pairs):
+    best = {name: best_partner(pairs, name) for name in kernels.names if any(name in pair.names for pair in pairs)}
+    of = list({pair.names: pair for pair in best.values()}.values())
+    mean = {way: statistics.fmean(getattr(pair, way) for pair in of) for way in ("highest", "mps", "slices")}
+    all_mean = statistics.fmean(pair.highest for pair in pairs)
+    told = f"{len(of)} pairs; MPS {mean['mps']:.2f}x, slices {mean['slices']:.2f}x; all {len(pairs)} pairs {all_mean:.2f}x"
+    bench.report.judge("best partner of each kernel, best configuration, over sequential, mean", mean["highest"], BOUNDS["best pairs"], told)
+    bench.report.holds("above MPS and above slices, mean", bench.node.simulated or mean["highest"] > max(mean["mps"], mean["slices"]), told)
+    for pair in of:
+        bench.report.add(f"{'_'.join(pair.names)}", f"{pair.highest:.2f}x", baselines=str(pair))
+
+
+def run_pair(kernels, pair, seconds):
+    """(loss against brute force in per cent, time of the search relative to sequential or None, speed-up at the end)."""
+    jobs = [kernels.plain[name] for name in pair.names]
+    seen = watch(kernels.pool, jobs, seconds)
+    found = pair.by.get(seen.chosen, (1, None))[0] if seen.chosen else 1
+    best = max(pair.highest, 1)
+    search = seen.search
+    profiling = None
+    if search and search[1] - search[0] > 0.05:
+        profiling = 1 / max(seen.speed_up(jobs, kernels.alone, *search), 1e-9)
+    at_end = seen.speed_up(jobs, kernels.alone, seconds - TAIL * seconds / SECONDS, seconds - 0.01)
+    print(f"    {'_'.join(pair.names)}: {seen.chosen or 'turns'}, {found:.2f} of {best:.2f}; search {search}, profiling {profiling}; {at_end:.2f}", flush=True)
+    return 100 * (1 - found / best), profiling, at_end
+
+
+def judge_search(bench, kernels, pairs):
+    rows = [(pair, *run_pair(kernels, pair, 0.8 if bench.node.simulated else SECONDS)) for pair in pairs]
+    losses = {"_".join(pair.names): loss for pair, loss, *_ in rows}
+    worst = max(losses, key=losses.get)
+    told = f"{len(rows)} pairs; speed-up at the end {statistics.fmean(row[3] for row in rows):.2f}x"
+    bench.report.judge("search against brute force, mean loss", statistics.fmean(losses.values()), BOUNDS["search, mean"], told)
+    bench.report.judge(f"the same, worst: {worst}", losses[worst], BOUNDS["search, worst"])
+    times = [row[2] for row in rows if row[2]]
+    if times:
+        bench.report.judge("time of the search, over sequential, mean", statistics.fmean(times), BOUNDS["profiling"],
+                           f"{len(times)} searches; median {statistics.median(times):.3f}")
+
+
+def judge_several(bench, kernels):
+    for names in SEVERAL[: 1 if bench.node.simulated else None]:
+        names = [name for name in names if name in kernels.names]
+        jobs = [kernels.plain[name] for name in names]
+        mps, _ = speed_up(kernels.pool, "MPS", jobs, kernels.alone, 0.5)
+        seconds = 1 if bench.node.simulated else SEVERAL_SECONDS
+        seen = watch(kernels.pool, jobs, seconds)
+        found = seen.speed_up(jobs, kernels.alone, seconds / 2, seconds - 0.01)
+        bench.report.judge(f"{'_'.join(names)}: speed-up over the best of MPS and sequential", found / max(mps, 1), BOUNDS["several"],
+                           f"{found:.2f}x over sequential, MPS {mps:.2f}x; {seen.chosen or 'in turns'}")
+
+
+def judge_queue(bench, kernels):
+    jobs = list(kernels.plain.values())
+    rounds = {job: max(1, round(QUEUE_MS * 1e3 / kernels.alone[job])) for job in jobs}
+    ratios, order = [], random.Random(1)
+    for _ in range(1 if bench.node.simulated else ORDERS):
+        order.shuffle(jobs)
+        mps = makespan(kernels.pool, "MPS", jobs, rounds, APART_MS)
+        ours = makespan(kernels.pool, "Weir", jobs, rounds, APART_MS)
+        alone = sum(rounds[job] * kernels.alone[job] / 1e6 for job in jobs)
+        print(f"    queue: MPS {mps:.3f} s, coexec {ours:.3f} s, sequential {alone:.3f} s", flush=True)
+        ratios.append((mps / ours, alone / ours))
+    bench.report.judge(f"{len(jobs)} kernels in a queue: time under MPS over that under coexec, mean", statistics.fmean(r for r, _ in ratios),
+                       BOUNDS["queue"], f"{len(ratios)} orders of arrival; sequential over coexec {statistics.fmean(r for _, r in ratios):.2f}x; "
+                       "pairs are remembered from the experiment's earlier parts")  # fmt: skip
+
+
+def judge_results(bench, kernels):
+    """At its end each worker compares the results of a last round with the CPU's."""
+    try:
+        kernels.pool.leave("Weir", [*kernels.plain.values(), *kernels.sliced.values()])
+        bench.report.holds("results are right", True, f"{len(kernels.names)} kernels")
+    except Failure as failure:
+        bench.report.holds("results are right", False, str(failure))
+
+
+def run(bench):
+    few = bench.node.simulated
+    memory, compute = (("VA",), ("MM", "MD5")) if few else (tuple(MEMORY), tuple(COMPUTE))
+    kernels = Kernels(bench, [*memory, *compute])
+    bounded = [name for name in kernels.names if kernels.parts[name]]
+    bench.report.holds("kernels whose blocks can be bounded", bool(bounded), f"{len(bounded)} of {len(kernels.names)}")
+    pairs = [kernels.pair(a, b) for a in memory for b in compute if a in bounded and b in bounded]
+    pairs = [pair for pair in pairs if pair.by]
+    if not pairs:
+        bench.report.failed("no pair fits on an SM")
+        return
+    bench.report.cut(f"{len(kernels.names)} kernels of ours, of which RED, VA, HST, MM and GCEDD are FlexSched's: most others of its 13 are "
+                     "bound by neither memory nor arithmetic on this GPU; no PyTorch among those that run together")  # fmt: skip
+    judge_pairs(bench, kernels, pairs)
+    kernels.pool.set_policy("coexec")
+    judge_search(bench, kernels, pairs)
+    judge_several(bench, kernels)
+    judge_queue(bench, kernels)
+    judge_results(bench, kernels)
