@@ -208,7 +208,7 @@ cluster-bundle: all $(B)/bench/worker ## build/weir-cluster-VERSION-ARCH.tar.xz:
 
 shipped: $(addprefix $(B)/bin/,weir-agent weir-compile weir-mps weir-selftest weirctl weir-device-plugin) $(addprefix $(B)/lib/,libweir.so libweir-nvml.so libweir-mps.so)
 
-images: shipped ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
+images: shipped $(B)/bin/burst $(B)/bin/filler ## build/images/*.tar: the images of deploy/Dockerfile and of the quick start's pods, without a container engine or a registry
 	$(Q)deploy/images.sh
 
 release: shipped ## build/release/weir-VERSION: images, chart, SBOM, checksums; signed with KEY=FILE (deploy/release.sh)

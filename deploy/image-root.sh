@@ -2,11 +2,12 @@
 # Makes the root folder of an image from the built programs and their shared libraries. There is no package manager, and
 # a shell only if scripts run in the image. deploy/Dockerfile copies the folder into an image, images.sh makes a tarball.
 #
-#   image-root.sh agent|plugin FOLDER
+#   image-root.sh agent|plugin|example FOLDER
 #
 #   agent     weir-agent, weir-compile, weir-mps, weir-selftest, weirctl, libweir-mps.so
 #   plugin    weir-device-plugin, libweir.so, libweir-nvml.so, libweir-mps.so, the scripts that install and remove them on a node, and
 #             the programs that these scripts call
+#   example   `server` and `batch`, which the quick start runs in pods
 #
 # With $ARCH, $ROOT, $CROSS and $EMULATOR of `make ARCH=arm64`, for arm64 with the libraries of $ROOT. Each program must
 # start in the folder.
@@ -85,7 +86,8 @@ list_libraries() {
 copy_libraries() {
     local file libraries
     for file in "$@"; do
-        libraries=$(list_libraries "$file") || fail "$file is not a dynamic program"
+        # The node has the driver's library.
+        libraries=$(list_libraries "$file" | grep -v 'libcuda\.so\.1') || fail "$file is not a dynamic program"
         ! grep -F 'not found' <<< "$libraries" || fail "$file needs these"
         # shellcheck disable=SC2046
         copy $(grep -o '/[^ ]*' <<< "${libraries//"$from"/}")
@@ -150,6 +152,14 @@ make_plugin() {
     ln -s dash "$root/usr/bin/sh"
 }
 
+make_example() {
+    local name
+    program burst filler
+    for name in server batch; do install -m 755 "deploy/example/$name.sh" "$root/usr/local/bin/$name"; done
+    tool dash sed sleep
+    ln -s dash "$root/usr/bin/sh"
+}
+
 # Needs no privileges.
 in_root() {
     if [ "$(id -u)" = 0 ]; then chroot "$root" "$@"; else unshare -r chroot "$root" "$@"; fi
@@ -162,6 +172,7 @@ all_start() {
         cp "$(type -P "${EMULATOR%% *}")" "$root$emulator"
     fi
     for file in "$root"/usr/local/bin/weir*; do
+        [ -e "$file" ] || continue
         in_root $emulator "/usr/local/bin/${file##*/}" --help > /dev/null || fail "${file##*/} does not start"
     done
     rm -f "$root/.emulator"
@@ -171,7 +182,7 @@ umask 022
 skeleton
 copy_glibc
 case $image in
-agent | plugin) "make_$image" ;;
+agent | plugin | example) "make_$image" ;;
 *) fail "no image $image" ;;
 esac
 note_packages

@@ -188,6 +188,17 @@ static void read_all(const struct decider *decider)
 		tenant_read(tenant);
 }
 
+/* The container was restarted: its name belongs to a later one of the pod. */
+static bool is_replaced(struct decider *decider, const struct tenant *tenant, const struct pod *pod)
+{
+	for (struct tenant *later = tenant->hh.next; later && !tenant->clients;
+	     later = later->hh.next)
+		if (decider_pod(decider, later) == pod &&
+		    strcmp(later->container, tenant->container) == 0)
+			return true;
+	return false;
+}
+
 static void explain_tenants(FILE *out, const struct explain_input *input, const struct pod *pod)
 {
 	struct decider *decider = input->decider;
@@ -196,7 +207,7 @@ static void explain_tenants(FILE *out, const struct explain_input *input, const 
 	decider_read_memory(decider);
 	read_all(decider);
 	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
-		if (decider_pod(decider, tenant) != pod)
+		if (decider_pod(decider, tenant) != pod || is_replaced(decider, tenant, pod))
 			continue;
 		explain_tenant(out, tenant);
 		n++;
@@ -221,8 +232,10 @@ static void explain_state(FILE *out, const struct explain_input *input, const st
 					    : "the scheduler has not looked at it",
 			pod->status_message);
 	else if (*pod->node && strcmp(pod->node, node) != 0)
-		fprintf(out, "pod %s/%s is on node %s: ask the agent there\n", pod->namespace_,
-			pod->name, pod->node);
+		fprintf(out,
+			"pod %s/%s is on node %s: ask the agent there, as `kubectl weir "
+			"explain` does\n",
+			pod->namespace_, pod->name, pod->node);
 	else if (pod_refusal(pod, resource))
 		fprintf(out, "pod %s/%s was refused by this node\n", pod->namespace_, pod->name);
 	else

@@ -434,6 +434,17 @@ static void test_problems_of_a_pod(void **state)
 	assert_non_null(strstr(answer, "\"error\":\"no such pod on this node, and the API"));
 	ask("{\"command\": \"explain\", \"pod\": 7}\n", answer, sizeof(answer));
 	assert_string_equal(answer, "{\"error\":\"expected the name of a pod\"}");
+	/* A container that was restarted is told once. */
+	fake_leave(&fake);
+	strcpy(known_pod->containers[0].id, "decaf");
+	strcpy(next_identity.container_id, "decaf");
+	tell_changed(&agent);
+	fake = fake_join(0);
+	ask("{\"command\": \"explain\", \"pod\": \"default/web\"}\n", answer, sizeof(answer));
+	const char *told = strstr(answer, "container main: ");
+	assert_non_null(told);
+	assert_null(strstr(told + 1, "container main: "));
+	assert_non_null(strstr(told, "process "));
 	fake_leave(&fake);
 	free(take(known_pod));
 	tell_changed(&agent);

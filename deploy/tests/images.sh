@@ -29,11 +29,11 @@ no_shell() {
     [ -z "$(find "$dir/agent" -name '*sh' -perm /111 -type f)" ]
 }
 no_special_rights() {
-    [ -z "$(find "$dir/agent" "$dir/plugin" -perm /6000)" ]
+    [ -z "$(find "$dir/agent" "$dir/plugin" "$dir/example" -perm /6000)" ]
 }
 licensed() {
     local image
-    for image in agent plugin; do
+    for image in agent plugin example; do
         grep -q '^libc6[: ]' "$dir/$image/usr/share/weir/packages" &&
             [ -s "$dir/$image/usr/share/doc/libc6/copyright" ] || return 1
     done
@@ -47,6 +47,8 @@ done
 check "weir-device-plugin starts in it" in_root plugin /usr/local/bin/weir-device-plugin --help
 check "its installer has what it calls" in_root plugin /usr/local/bin/install-runtime.sh \
     /usr/local/lib/weir/libweir.so 1.0 /node/weir
+check "the example's image can be put together" deploy/image-root.sh example "$dir/example"
+for script in server batch; do check "$script can be read there" in_root example /bin/sh -n "/usr/local/bin/$script"; done
 check "no shell is in the agent's" no_shell
 check "nothing in them gives rights" no_special_rights
 check "they say what they are made of" licensed

@@ -4,6 +4,7 @@
   sh              commands; each is checked: helm installs and upgrades are rendered with their settings, weirctl and
                   make must know the command, kubectl lines must parse
   sh run          the same, and they are executed in the repository's root
+  text output     what the commands above print, with `…` for anything
   yaml manifest   objects for the API server: HELM renders them, and `--manifests FOLDER` writes them for a test that
                   has one (e2e/cluster/tests/chart.sh)
   yaml values     values of the chart, rendered with it
@@ -11,7 +12,14 @@
   promql          expressions, one a line; promtool checks them, and the metrics must exist
   text, yaml part output, and parts of files; not checked
 
+An object that commands give to kubectl (<<END) is checked like a manifest. More words after `sh` (TAGS) say for which
+readers the commands are.
+
   pages.py [--manifests FOLDER] HELM PAGE...    prints TAP; $B has the programs, $PROMTOOL may be empty
+  pages.py --steps FOLDER PAGE TAG...           writes the commands of all readers and of those with these tags, and
+                                                their output, as FOLDER/LINE.sh and LINE.output, for a test that runs
+                                                them (e2e/cluster/tests/quick-start.sh)
+  pages.py --compare OUTPUT SAID                says which line of such an output is not, in its place, in the file SAID
 """
 import json
 import os
@@ -22,6 +30,7 @@ import sys
 import tempfile
 
 B = os.environ.get("B", "build")
+TAGS = {"kind", "k3s", "kubeadm", "gpu", "simulated"}
 KUBE = ["--kube-version", "1.34.0", "--api-versions", "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"]
 scratch = tempfile.TemporaryDirectory(prefix="weir-pages-")
 CODE = "\n".join(open(path, encoding="utf-8").read() for path in
@@ -62,12 +71,14 @@ def render(*arguments):
 
 
 def check_helm(words):
-    """The same settings in `helm template`; `-f FILE` names a fence with values, which is checked itself."""
+    """The same settings in `helm template`; `-f FILE` may name a fence with values, which is checked itself."""
     if words[1] not in ("install", "upgrade"):
         return None if words[1] in ("uninstall", "rollback", "status", "test", "history", "push") else "no such command"
     settings = []
     for at, word in enumerate(words):
         if word in ("--set", "--set-string", "--namespace"):
+            settings += words[at:at + 2]
+        elif word == "-f" and os.path.exists(words[at + 1]):
             settings += words[at:at + 2]
     return render(*settings)
 
@@ -80,8 +91,8 @@ def check_command(line):
         return None
     if words[0] == "helm":
         return check_helm(words)
-    if words[0] == "weirctl" or "weirctl" in words:
-        command = words[words.index("weirctl") + 1]
+    if "weirctl" in words or words[:2] == ["kubectl", "weir"]:
+        command = words[words.index("weirctl" if "weirctl" in words else "weir") + 1]
         usage = subprocess.run([f"{B}/bin/weirctl", "--help"], capture_output=True, text=True, check=True).stdout
         return None if re.search(rf"\[OPTION...\] {command}\b", usage) else f"weirctl has no command {command}"
     if words[0] == "make":
@@ -90,8 +101,12 @@ def check_command(line):
     return None
 
 
+HERE = re.compile(r"<<END\n(.*?)^END\n", re.M | re.S)
+
+
 def commands(text):
-    """Lines, joined where they are continued."""
+    """Lines, joined where they are continued, without what stands between <<END and END."""
+    text = HERE.sub("\n", text)
     return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
@@ -100,6 +115,8 @@ def check_sh(text, kind):
     for line in [] if problem else commands(text):
         for part in re.split(r"&&|\|\|?|;", line):
             problem = problem or check_command(part)
+    for manifest in [] if problem else HERE.findall(text):
+        problem = problem or check_manifest(manifest, kind)
     return problem or (run("bash", "-eo", "pipefail", "-c", text) if kind == "sh run" else None)
 
 
@@ -129,7 +146,38 @@ def check_promql(text, _):
 
 
 CHECKS = {"sh": check_sh, "sh run": check_sh, "yaml manifest": check_manifest, "yaml values": check_values,
-          "yaml agent": check_config, "yaml plugin": check_config, "promql": check_promql, "yaml part": lambda *_: None, "text": lambda *_: None}
+          "yaml agent": check_config, "yaml plugin": check_config, "promql": check_promql, "yaml part": lambda *_: None, "text": lambda *_: None,
+          "text output": lambda *_: None}
+
+
+def split(kind):
+    """The kind without its tags, and these."""
+    words = kind.split()
+    return " ".join(word for word in words if word not in TAGS), {word for word in words if word in TAGS}
+
+
+def write_steps(folder, page, *chosen):
+    for number, kind, text in fences(page):
+        kind, tags = split(kind)
+        if tags <= set(chosen) and kind in ("sh", "text output"):
+            with open(f"{folder}/{number:04}.{'sh' if kind == 'sh' else 'output'}", "w", encoding="utf-8") as file:
+                file.write(text)
+
+
+def compare(output, said):
+    """Spaces may be more or fewer, and there may be other lines between."""
+    lines = iter(open(said, encoding="utf-8").read().splitlines())
+    for line in open(output, encoding="utf-8").read().splitlines():
+        pattern = ".*".join(r"\s+".join(map(re.escape, part.split(" "))) for part in line.strip().split("…"))
+        if not any(re.fullmatch(pattern, found.strip()) for found in lines):
+            sys.exit(f"this line is not in what the commands print: {line}")
+
+
+def manifests_of(kind, text):
+    """Objects for the API server in a fence."""
+    if kind == "yaml manifest":
+        return re.split("^---\n", text, flags=re.M)
+    return HERE.findall(text) if kind == "sh" else []
 
 
 def main():
@@ -137,19 +185,23 @@ def main():
     for page in pages:
         for number, kind, text in fences(page):
             what = f"{page}:{number}: {kind}"
+            kind, _ = split(kind)
             problem = CHECKS[kind](text, kind) if kind in CHECKS else f"no such kind of fence: '{kind}'"
             print(("not ok - " if problem else "ok - ") + what)
             for line in (problem or "").splitlines()[:10]:
                 print("#", line)
             failed |= bool(problem)
-            if manifests and kind == "yaml manifest":
-                for at, document in enumerate(re.split("^---\n", text, flags=re.M)):
+            if manifests:
+                for at, document in enumerate(manifests_of(kind, text)):
                     with open(f"{manifests}/{os.path.basename(page)}-{number}-{at}.yaml", "w", encoding="utf-8") as file:
                         file.write(document)
     sys.exit(failed)
 
 
 arguments = sys.argv[1:]
+if arguments[0] in ("--steps", "--compare"):
+    (write_steps if arguments[0] == "--steps" else compare)(*arguments[1:])
+    sys.exit()
 manifests = arguments[1] if arguments[0] == "--manifests" else None
 helm, *pages = arguments[2:] if manifests else arguments
 main()

@@ -1,10 +1,11 @@
 #!/bin/bash
-# Usage: build.sh kube|helm. Builds pinned programs from the Go module proxy and prints the folder that has them.
+# Usage: build.sh kube|operator|helm. Builds pinned programs from the Go module proxy and prints the folder that has them.
 #
-#   kube   kubelet, kube-apiserver, kube-scheduler, kube-controller-manager, etcd: links to one program, kube-all
-#   helm   helm, from the same modules, so that both share what is compiled
+#   kube       kubelet, kube-apiserver, kube-scheduler, kube-controller-manager, etcd: links to one program, kube-all
+#   operator   kubeadm, kubectl, kube-proxy: links to one program, operator-all
+#   helm       helm
 #
-# Each is built once for a go.mod, go.sum and main.go, into ~/.cache/weir: minutes and 2 GB the first time.
+# All are from the same modules, so that they share what is compiled. Each is built once for a go.mod, go.sum and main.go, into ~/.cache/weir: minutes and 2 GB the first time.
 # KUBERNETES=newest takes the Kubernetes of newest.mod instead. `make test` does not, because it takes as long again.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)/kube
@@ -12,12 +13,13 @@ what=${1:-kube}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
 declare -A compilers=([go]=1.24.13 [newest]=1.26.8)
 pins=go
-[ "$what:${KUBERNETES:-}" = kube:newest ] && pins=newest
-key=$(cat "$here"/{$pins.mod,$pins.sum,main.go} | sha256sum | cut -c1-16)
+[ "$what" = helm ] || [ "${KUBERNETES:-}" != newest ] || pins=newest
+key=$(cat "$here"/{$pins.mod,$pins.sum,main.go,operator/main.go} | sha256sum | cut -c1-16)
 bin=$cache/$what-$key
 compiler=${compilers[$pins]}
 toolchain=golang.org/toolchain@v0.0.1-go$compiler.linux-$(dpkg --print-architecture)
-declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controller-manager etcd" [helm]=helm)
+declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controller-manager etcd"
+    [operator]="kubeadm kubectl kube-proxy" [helm]=helm)
 
 say() { echo "cluster/build: $*" >&2; }
 
@@ -73,10 +75,19 @@ find_go() {
     echo "$root/bin/go"
 }
 
-build_kube() {
+# all_in_one PACKAGE
+all_in_one() {
     local program
-    "$go" build -ldflags "$(version_flags)" -o "$out/kube-all" .
-    for program in ${programs[kube]}; do ln -s kube-all "$out/$program"; done
+    "$go" build -ldflags "$(version_flags)" -o "$out/$what-all" "$1"
+    for program in ${programs[$what]}; do ln -s "$what-all" "$out/$program"; done
+}
+
+build_kube() {
+    all_in_one .
+}
+
+build_operator() {
+    all_in_one ./operator
 }
 
 build_helm() {

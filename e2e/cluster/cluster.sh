@@ -16,6 +16,7 @@ CGROUP=${CGROUP:-weir-e2e}
 SERVICE_ADDRESS=10.99.0.1 # the API server's, as pods know it
 CONTROLLERS=${CONTROLLERS:-}
 CONTAINERD=${CONTAINERD:-} # folder of a containerd with CDI; empty: Debian's, without
+CONTAINERD_SOCKET=${CONTAINERD_SOCKET:-$W/ctd/ctd.sock}
 PLUGINS=/var/lib/kubelet/device-plugins
 CNI=${CNI:-/usr/lib/cni}
 IMAGE=localhost/weir-test:1
@@ -158,7 +159,7 @@ root = "$W/ctd/root"
 state = "$W/ctd/state"
 disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs", "io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing"]
 [grpc]
-  address = "$W/ctd/ctd.sock"
+  address = "$CONTAINERD_SOCKET"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$IMAGE"
   netns_mounts_under_state_dir = true
@@ -197,7 +198,7 @@ authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
 cgroupRoot: /$CGROUP
 enforceNodeAllocatable: [pods]
-containerRuntimeEndpoint: unix://$W/ctd/ctd.sock
+containerRuntimeEndpoint: unix://$CONTAINERD_SOCKET
 podLogsDir: $W/pods
 failSwapOn: false
 failCgroupV1: false
@@ -335,7 +336,7 @@ start_kubelet() {
 }
 
 ctr_k8s() {
-    ctr -a "$W/ctd/ctd.sock" -n k8s.io "$@"
+    ctr -a "$CONTAINERD_SOCKET" -n k8s.io "$@"
 }
 
 apiserver_ready() {
@@ -379,10 +380,11 @@ cluster_trap() {
 }
 
 # cluster_apart SCRIPT ARGUMENT...: restarts the script with mounts and a network of its own, so that its node can
-# run beside others. Such a script also has its own $CGROUP and $W. Only one run of it at a time.
+# run beside others. Such a script also has its own $CGROUP and $W. Only one run of it at a time. $APART: more options of
+# unshare.
 cluster_apart() {
     local folder
-    [ -n "${CLUSTER_APART:-}" ] || CLUSTER_APART=1 exec unshare --mount --net --propagation private "$@"
+    [ -n "${CLUSTER_APART:-}" ] || CLUSTER_APART=1 exec unshare --mount --net --propagation private ${APART:-} "$@"
     exec 9> "/tmp/$CGROUP.lock"
     flock -w 600 9 || die "another run of this test has not ended"
     ip link set lo up || die "cannot configure the network namespace"
@@ -459,7 +461,7 @@ unmount_all() {
 # A shim outlives its containerd; ours have our socket's name in their arguments.
 stop_shims() {
     local pid
-    for pid in $(pgrep -f "containerd-shim.* -address $W/ctd/ctd.sock"); do
+    for pid in $(pgrep -f "containerd-shim.* -address $CONTAINERD_SOCKET"); do
         kill -KILL "$pid" 2> /dev/null
     done
     return 0

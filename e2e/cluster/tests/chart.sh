@@ -74,8 +74,8 @@ Y
 
 import_images() {
     local image
-    deploy/images.sh > "$W/images.log" 2>&1 && "$here/next.sh" next >> "$W/images.log" 2>&1 9>&- &&
-        B=$B/next VERSION=next deploy/images.sh >> "$W/images.log" 2>&1 || die "make images fails: $(tail -n 1 "$W/images.log")"
+    deploy/images.sh agent plugin > "$W/images.log" 2>&1 && "$here/next.sh" next >> "$W/images.log" 2>&1 9>&- &&
+        B=$B/next VERSION=next deploy/images.sh agent plugin >> "$W/images.log" 2>&1 || die "make images fails: $(tail -n 1 "$W/images.log")"
     for image in "$B"/images/weir-{agent,device-plugin}-"$VERSION".tar "$B"/next/images/weir-{agent,device-plugin}-next.tar; do
         ctr_k8s images import "$image" > /dev/null || die "containerd refuses $image"
     done
