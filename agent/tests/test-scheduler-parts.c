@@ -32,6 +32,7 @@ struct worker {
 	uint64_t ended, queued;           /* kernels */
 	uint64_t began, progress;         /* of its kernel: when; ns that it ran */
 	uint64_t leaving;                 /* ns until it has left */
+	uint64_t gate;                    /* ns until its next kernel can begin */
 	bool held;                        /* at the last step */
 	uint64_t mean, sampled;           /* of a kernel, ns; when it was measured */
 	uint64_t known, seen, since_seen; /* kernels known to have ended; at the last report; ns */
@@ -43,6 +44,7 @@ struct machine {
 	bool mps;
 	bool hardware;   /* hardware preemption works */
 	uint64_t kernel; /* ns */
+	uint64_t gate;   /* ns, between two kernels of a client; others may run meanwhile */
 	struct worker workers[CLIENTS];
 	unsigned on; /* the client on the GPU */
 	uint64_t switching, slice;
@@ -99,7 +101,9 @@ static void end_kernel(struct worker *worker, uint32_t flags)
 /* A held client's kernel goes on until it leaves or ends. */
 static bool runs(const struct machine *machine, unsigned i)
 {
-	return !world.control[i].hold || machine->workers[i].leaving;
+	const struct worker *worker = &machine->workers[i];
+
+	return (!world.control[i].hold || worker->leaving) && !worker->gate;
 }
 
 static unsigned next_client(const struct machine *machine)
@@ -131,6 +135,8 @@ static void choose_client(struct machine *machine)
 
 static void run_gpu(struct machine *machine)
 {
+	for (unsigned i = 0; i < CLIENTS; i++)
+		machine->workers[i].gate -= machine->workers[i].gate ? STEP : 0;
 	choose_client(machine);
 	struct worker *worker = &machine->workers[machine->on];
 	if (machine->switching) {
@@ -143,8 +149,10 @@ static void run_gpu(struct machine *machine)
 	worker->ran += STEP;
 	worker->progress += STEP;
 	worker->leaving -= worker->leaving ? STEP : 0;
-	if (worker->progress == machine->kernel)
-		end_kernel(worker, world.control[machine->on].flags);
+	if (worker->progress != machine->kernel)
+		return;
+	end_kernel(worker, world.control[machine->on].flags);
+	worker->gate = machine->gate;
 }
 
 static void see_hold(struct worker *worker, unsigned i, uint64_t kernel)
@@ -364,6 +372,18 @@ static void test_refilled_mps(void **state)
 	play(true, refilled_queue);
 }
 
+/* Where a client runs alone for a while, the GPU is idle at its gates. That says nothing of what it
+ * uses beside others. */
+static void test_gates_mps(void **state)
+{
+	struct machine machine = {.mps = true, .kernel = KERNEL, .gate = KERNEL / 5, .random = 1};
+
+	(void)state;
+	begin(&machine, steady_queue);
+	run_for(&machine, SETTLE);
+	judge(&machine, 1.7, 70);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -374,6 +394,7 @@ int main(void)
 		WORLD_TEST(test_slices),
 		WORLD_TEST(test_mps),
 		WORLD_TEST(test_refilled_mps),
+		WORLD_TEST(test_gates_mps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
