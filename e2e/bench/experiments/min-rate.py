@@ -1,16 +1,18 @@
 """A latency-sensitive client keeps 0.5 to 0.9 of its speed alone (`weir.dev/min-rate`), and a partner below it gets what is
 left: FlexSched's Canny kernel beside its six partners, as PTX; then products of matrices and training steps, whose
-kernels are closed."""
+kernels are closed. Under MPS also a service beside a training step: bursts of a 20-block kernel, and ResNet-50."""
 
 import statistics
+import subprocess
 import time
 
 import loops
 from clock import Clock, shown
 from coexec import KERNELS
+from experiment import PROGRAMS
 from node import Failure, Tenant
 from report import at_least, at_most
-from servers import length
+from servers import length, quantile
 from workers import SLOTS, Job, pool_of, progress, sample
 
 SHOWS = "a minimum rate of 0.5 to 0.9 of the speed alone is met, and the partner gets the rest; PTX and closed kernels"
@@ -18,6 +20,8 @@ PAPER = "FlexSched table 4"
 BOUNDS = {
     "short of the rate": at_most(2, " points"),
     **{f"the partner's part at {rate}": at_least(part) for rate, part in ((0.5, 31), (0.6, 23), (0.7, 16), (0.8, 9), (0.9, 1))},
+    "service, p99": at_most(1.1),
+    "service, LOW's rate": at_least(1.3, "x"),
 }
 BASELINES = ("each alone", "MPS or time-slicing", "no minimum rate")
 NEEDS = ("gpu", "mps", "pytorch", "root")
@@ -33,6 +37,9 @@ SENSITIVE_US, PARTNER_US = 500, 2000  # of a launch
 SETTLE, SECONDS = 0.3, 1.0  # of PTX: before the time that counts, and that
 CLOSED = (("train", "mm"), ("mm", "train"))  # the sensitive one, its partner
 CLOSED_SETTLE, CLOSED_SECONDS, ALONE = 0.5, 2, 1
+SERVICE_RATE = 0.9
+BLOCKS, BLOCKS_US, BLOCKS_GAP_US = 20, 175, (1000, 2000)  # of the service's kernel; between its bursts
+SERVICE_SECONDS, START, GAP_MS = 1.5, 2.5, 8  # of a measurement; until the burst program has started; between requests
 
 
 def job(name, us, tenant=""):
@@ -152,11 +159,58 @@ class Closed:
         return self.used([(high, names[0]), (low, names[1])], CLOSED_SETTLE, CLOSED_SECONDS)
 
 
+class Service:
+    """What answers requests, as the rated client."""
+
+    def __init__(self, bench):
+        self.bench, self.node = bench, bench.node
+        argv = [self.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
+        iterations = self.node.start("calibrate", argv, RATED.name, False).result()
+        self.burst = bench.burst_argv(1 << 40, SERVICE_SECONDS, ("--size", str(BLOCKS), "--iterations", str(int(iterations)),
+                                      "--gap-min-us", str(BLOCKS_GAP_US[0]), "--gap-max-us", str(BLOCKS_GAP_US[1])))  # fmt: skip
+        argv = ["python3", str(PROGRAMS / "high.py"), "eager"]
+        self.network = self.node.start("requests", argv, RATED.name, True, stdin=subprocess.PIPE)
+        self.network.wait_ready()
+
+    def few_blocks(self):
+        """p99, and when the first request came."""
+        client = self.node.start("burst", self.burst, RATED.name, True)
+        client.wait_ready()
+        begin = time.monotonic()
+        return client.result()["p99"], begin
+
+    def resnet(self):
+        self.network.tell("eager", SERVICE_SECONDS, GAP_MS)
+        begin = time.monotonic()
+        return quantile(self.network.answer(SERVICE_SECONDS + 60)["ms"], 0.99), begin
+
+
+def judge_service(bench, scene):
+    """LOW: a training step."""
+    service = Service(bench)
+    for what, ask in ((f"{BLOCKS} blocks", service.few_blocks), ("ResNet-50, batch 1", service.resnet)):
+        (alone, _), p99s, rates = ask(), [], []
+        for rate in (0, SERVICE_RATE):
+            set_rate(bench, rate)
+            scene.low.begin("train", START + SERVICE_SECONDS + 1)
+            p99, begin = ask()
+            end = time.monotonic()
+            p99s.append(p99 / alone)
+            rates.append(scene.low.end().rate(begin, end))
+        set_rate(bench, 0)
+        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}: p99 against alone", p99s[1], BOUNDS["service, p99"], f"temporal {p99s[0]:.2f}x")
+        text = f"temporal {rates[0]:.1f} it/s, now {rates[1]:.1f} it/s"
+        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}: LOW's rate against temporal", rates[1] / rates[0], BOUNDS["service, LOW's rate"], text)
+    service.network.leave()
+
+
 def closed(bench):
     with Clock() as clock:
         scene = Closed(bench, clock)
         try:
             judge_closed(bench, scene)
+            if bench.mode == "mps":
+                judge_service(bench, scene)
         finally:
             bench.node.change_tenants({RATED.name: {"rate": 0}})
             loops.end_node(bench, scene.all)
