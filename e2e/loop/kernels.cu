@@ -363,3 +363,60 @@ extern "C" __global__ void monopolist(weir::loop_args args, uint64_t *out, const
 		__syncthreads();
 	});
 }
+
+/* What a scheduling point costs: n of them, in each block. out[0]: ns of block 0. */
+namespace {
+__device__ void post_points(loop &l, uint64_t *out, uint64_t began, uint64_t left)
+{
+	if (left)
+		l.post_task([=](loop &later) { post_points(later, out, began, left - 1); });
+	else if (blockIdx.x == 0)
+		set(out, static_cast<int64_t>(weir::detail::now() - began));
+}
+__device__ void look_points(loop &l, uint64_t *out, uint64_t began, uint64_t left)
+{
+	for (; left; left--)
+		if (l.post_task_if_necessary(
+			    [=](loop &later) { look_points(later, out, began, left - 1); }))
+			return;
+	if (blockIdx.x == 0)
+		set(out, static_cast<int64_t>(weir::detail::now() - began));
+}
+} // namespace
+extern "C" __global__ void points_post(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) { post_points(l, out, weir::detail::now(), n); });
+}
+extern "C" __global__ void points_look(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) { look_points(l, out, weir::detail::now(), n); });
+}
+/* The same by launches, which pass the state in device memory. */
+extern "C" __global__ void points_split(uint64_t *out)
+{
+	if (blockIdx.x == 0)
+		add(out, 1);
+}
+
+/* n round trips to the host and back, one after the other. out[0]: ns. */
+namespace {
+__device__ void trip(loop &l, uint64_t *out, uint64_t began, uint64_t left)
+{
+	if (left)
+		weir::timer::after(l, 0, [=](loop &later, int64_t) {
+			trip(later, out, began, left - 1);
+		});
+	else
+		set(out, static_cast<int64_t>(weir::detail::now() - began));
+}
+} // namespace
+extern "C" __global__ void round_trips(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		if (blockIdx.x == 0)
+			trip(l, out, weir::detail::now(), n);
+	});
+}

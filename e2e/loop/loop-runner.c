@@ -1,8 +1,10 @@
-/* Runs a loop of kernels.cu: --kernel NAME with the number --n and the text --text (and --text2).
+/* Runs a loop of kernels.cu: --kernel NAME with the number --n and the texts --text and --text2.
  * Prints what it left in out[0..3], and the loop's statistics. With --page FILE out[] is that
  * file's first page, which others may map, and there is no room for buffers. It begins when it is
- * ready, and
- * --stop-file ends it. */
+ * ready and
+ * --go-file is there, and --stop-file ends it. With --split it launches the kernel, which is no
+ * loop,
+ * --n times instead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,9 +26,10 @@ extern const char kernels_ptx[];
 
 struct runner {
 	struct workload w;
-	const char *kernel, *text, *text2, *page;
+	const char *kernel, *text, *text2, *page, *go_file;
 	uint64_t n, blocks, threads, files;
-	bool pool;
+	bool pool, split;
+	double seconds;
 	struct weir_loop *loop;
 	uint64_t *mapped;
 	CUdeviceptr out, texts;
@@ -87,12 +90,52 @@ static void print(struct runner *runner, int result, int code)
 		memcpy(out, runner->mapped, sizeof(out));
 	else
 		CU(cuMemcpyDtoH(out, runner->out, sizeof(out)));
-	printf("{\"result\": %d, \"code\": %d, \"out\": [%" PRId64 ", %" PRId64 ", %" PRId64
-	       ", %" PRId64 "], \"launches\": %" PRIu64 ", \"evictions\": %" PRIu64
+	printf("{\"seconds\": %.6f, \"result\": %d, \"code\": %d, \"out\": [%" PRId64 ", %" PRId64
+	       ", %" PRId64 ", %" PRId64 "], \"launches\": %" PRIu64 ", \"evictions\": %" PRIu64
 	       ", \"blocked\": %" PRIu64 ", \"requests\": %" PRIu64 ", \"uring\": %s}\n",
-	       result, code, (int64_t)out[0], (int64_t)out[1], (int64_t)out[2], (int64_t)out[3],
-	       stats.launches, stats.evictions, stats.blocked, stats.requests,
+	       runner->seconds, result, code, (int64_t)out[0], (int64_t)out[1], (int64_t)out[2],
+	       (int64_t)out[3], stats.launches, stats.evictions, stats.blocked, stats.requests,
 	       stats.uring ? "true" : "false");
+}
+
+static void await_go(const struct runner *runner)
+{
+	while (runner->go_file && access(runner->go_file, F_OK) < 0)
+		usleep(200);
+}
+
+static int run_loop(struct runner *runner)
+{
+	pthread_t watcher;
+	int code = 0, result;
+
+	if (pthread_create(&watcher, NULL, watch, runner))
+		workload_fail("no thread");
+	uint64_t began = now_ns();
+	result = weir_loop_run(runner->loop,
+			       (void *[]){NULL, &runner->out, &runner->texts, &runner->n}, &code);
+	runner->seconds = (double)(now_ns() - began) / 1e9;
+	runner->ended = true;
+	pthread_join(watcher, NULL);
+	print(runner, result, code);
+	weir_loop_free(runner->loop);
+	return 0;
+}
+
+static int run_split(struct runner *runner)
+{
+	CUfunction kernel = workload_kernel(&runner->w, runner->kernel);
+	unsigned blocks = runner->blocks ? (unsigned)runner->blocks : 1;
+
+	CU(cuCtxSynchronize());
+	uint64_t began = now_ns();
+	for (uint64_t i = 0; i < runner->n; i++)
+		CU(cuLaunchKernel(kernel, blocks, 1, 1, (unsigned)runner->threads, 1, 1, 0, NULL,
+				  (void *[]){&runner->out}, NULL));
+	CU(cuCtxSynchronize());
+	printf("{\"seconds\": %.6f, \"launches\": %" PRIu64 "}\n", (double)(now_ns() - began) / 1e9,
+	       runner->n);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -107,14 +150,16 @@ int main(int argc, char **argv)
 		{"threads", OPTION_NUMBER, &runner.threads, "of a block; default 64"},
 		{"files", OPTION_NUMBER, &runner.files, "open at a time; default: the library's"},
 		{"page", OPTION_TEXT, &runner.page, "a file for out[]"},
+		{"go-file", OPTION_TEXT, &runner.go_file, "begins when it is there"},
+		{"split", OPTION_FLAG, &runner.split, "launches a kernel that is no loop"},
 		{"pool", OPTION_FLAG, &runner.pool, "no io_uring"},
 		{0}};
-	pthread_t watcher;
-	int code = 0, result;
 
 	workload_parse(&runner.w, argc, argv, "runs an event loop on the GPU", own);
 	workload_open(&runner.w, kernels_ptx);
 	make_memory(&runner);
+	if (runner.split)
+		return run_split(&runner);
 	const struct weir_loop_options options = {.blocks = (uint32_t)runner.blocks,
 						  .threads = (uint32_t)runner.threads,
 						  .files = (uint32_t)runner.files,
@@ -123,13 +168,6 @@ int main(int argc, char **argv)
 	if (weir_loop_new(&runner.loop, workload_kernel(&runner.w, runner.kernel), &options))
 		workload_fail("weir_loop_new: %s", weir_loop_error(NULL));
 	workload_ready(&runner.w);
-	if (pthread_create(&watcher, NULL, watch, &runner))
-		workload_fail("no thread");
-	result = weir_loop_run(runner.loop, (void *[]){NULL, &runner.out, &runner.texts, &runner.n},
-			       &code);
-	runner.ended = true;
-	pthread_join(watcher, NULL);
-	print(&runner, result, code);
-	weir_loop_free(runner.loop);
-	return 0;
+	await_go(&runner);
+	return run_loop(&runner);
 }

@@ -561,8 +561,8 @@ struct weir_status_page {
 	 * for blocks. All 0: none was launched. */
 	_Atomic uint64_t worker_kernel;
 	_Atomic uint32_t worker_parts[WEIR_SM_RESOURCES];
-	/* Loops (weir/loop.cuh) of the client; those whose kernel is on the GPU or queued; callbacks
-	 * that wait for files, the network, timers, functions of the host. */
+	/* Loops (weir/loop.cuh) of the client; those whose kernel is on the GPU or queued;
+	 * callbacks that wait for files, the network, timers, functions of the host. */
 	_Atomic uint32_t loops, loops_on_gpu, loops_waiting[4];
 	/* Times that a kernel left because all blocks of its loop waited, and ns until it was
 	 * launched again. */

@@ -1,0 +1,92 @@
+"""What a scheduling point of an event loop costs, against a launch for each point; and loops of nothing but scheduling
+points, one to eight at a time, begun at the same moment, with equal shares."""
+
+import statistics
+
+from bursts import LOW
+from report import at_most, at_least
+
+SHOWS = "the cost of a scheduling point of event loops, and one to eight loops at a time"
+PAPER = "GLoop figures 4, 7, 8"
+BOUNDS = {
+    "a look": at_most(0.5, " us"), "a task": at_most(2.5, " us"), "against launches": at_least(3.5, "x"),
+    "eight at a time": at_most(8.2), "standard deviation": at_most(2.8, " %"),
+}  # fmt: skip
+BASELINES = ("a launch for each point", "one loop alone")
+NEEDS = ("gpu", "root")
+SIMULATED = True
+
+POINTS, SIMULATED_POINTS = 1_000_000, 2000
+TRIPS, SIMULATED_TRIPS = 20_000, 20
+THREADS = (1, 32, 256, 1024)
+COUNTS = (1, 2, 4, 8)
+ALONE = 1.0  # seconds that one loop takes
+TIMEOUT = 120
+
+
+def argv_of(bench, kernel, n, *options):
+    return [bench.node.program("loop-runner"), *bench.node.sizes, "--kernel", kernel, "--n", str(n), *map(str, options)]
+
+
+def run_one(bench, kernel, n, *options):
+    return bench.node.start(kernel, argv_of(bench, kernel, n, *options), LOW, False).result(TIMEOUT)
+
+
+def us_per_point(bench, kernel, *options):
+    n = SIMULATED_POINTS if bench.node.simulated else POINTS
+    return run_one(bench, kernel, n, *options)["out"][0] / n / 1e3
+
+
+def points(bench):
+    for threads in THREADS[:2] if bench.node.simulated else THREADS:
+        options = ("--blocks", 1, "--threads", threads)
+        look, post = (us_per_point(bench, kernel, *options) for kernel in ("points_look", "points_post"))
+        n = 200 if bench.node.simulated else 100_000
+        split = run_one(bench, "points_split", n, "--split", *options)["seconds"] / n * 1e6
+        told = f"{threads} threads: a look {look:.3f} us, a task {post:.3f} us, a launch {split:.3f} us"
+        bench.report.judge(f"post_task_if_necessary, {threads} threads", look, BOUNDS["a look"], told)
+        bench.report.judge(f"post_task, {threads} threads", post, BOUNDS["a task"], told)
+        bench.report.judge(f"tasks against launches, {threads} threads", split / post, BOUNDS["against launches"], told)
+    everywhere = us_per_point(bench, "points_look", "--threads", 256)
+    bench.report.add("post_task_if_necessary, all SMs full", f"{everywhere:.3f} us")
+    n = SIMULATED_TRIPS if bench.node.simulated else TRIPS
+    trip = run_one(bench, "round_trips", n, "--threads", 32)["out"][0] / n / 1e3
+    bench.report.add("a request to the host and back", f"{trip:.2f} us")
+
+
+def together(bench, n, length, weir):
+    """Seconds of each of @n loops."""
+    go = bench.node.folder / f"go-{n}-{weir}"
+    argv = argv_of(bench, "points_look", length, "--threads", 256, "--go-file", go)
+    clients = [bench.node.start(f"points-{n}", argv, LOW, weir, mps=False) for _ in range(n)]
+    for client in clients:
+        client.wait_ready()
+    go.touch()
+    go.chmod(0o644)
+    return [client.result(TIMEOUT) for client in clients]
+
+
+def several(bench):
+    length = SIMULATED_POINTS if bench.node.simulated else POINTS
+    alone = together(bench, 1, length, False)[0]["seconds"]
+    if not bench.node.simulated:
+        length = int(length * ALONE / alone)
+    bench.node.share_gpu(mps=False)
+    alone = None
+    for n in COUNTS[:2] if bench.node.simulated else COUNTS:
+        results = together(bench, n, length, True)
+        seconds = [result["seconds"] for result in results]
+        mean = statistics.fmean(seconds)
+        alone = alone or mean
+        evictions = statistics.fmean(result["evictions"] for result in results)
+        spread = 100 * statistics.pstdev(seconds) / mean
+        told = f"{mean:.3f} s, alone {alone:.3f} s; sigma {spread:.1f} %; {evictions:.0f} evictions each"
+        if n > 1:
+            bench.report.judge(f"{n} at a time", mean / alone, BOUNDS["eight at a time"].times(n / 8), told)
+            bench.report.judge(f"standard deviation of {n}", spread, BOUNDS["standard deviation"], told)
+
+
+def run(bench):
+    bench.node.stop_mps()
+    points(bench)
+    several(bench)
