@@ -45,7 +45,7 @@ all() { # SET EXPERIMENT...
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
 e2e/bench/run --list > "$tmp/list"
-for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rate coexec cluster node foreign mps; do
+for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do
     check "run lists $set" e2e/bench/run "$set" --list
 done
 for file in e2e/bench/experiments/*.py; do
@@ -64,7 +64,7 @@ all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand proactive
 all spatial spatial worker-groups
-all min-rate min-rate min-rate-timeslice
+all min-rates min-rate min-rate-timeslice
 all coexec coexec
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice
