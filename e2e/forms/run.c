@@ -272,8 +272,8 @@ static bool count_quota(struct run *run, enum weir_form form, const struct weir_
 		return fail(run, form, "a launch that is done came back");
 	if (report->partial != (words->partial != partial ? now : 0))
 		return fail(run, form, "the report does not tell that workers left");
-	if (words->quota & (WEIR_QUOTA_GONE | WEIR_QUOTA_RETURNING) ||
-	    (words->done == run->serial && words->quota))
+	if (words->quota & (WEIR_QUOTA_GONE | WEIR_QUOTA_RETURNING) || words->asked ||
+	    words->ticket & WEIR_TICKET_ASKED || (words->done == run->serial && words->quota))
 		return fail(run, form, "the quota is not in order");
 	return true;
 }

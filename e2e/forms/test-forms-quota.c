@@ -152,6 +152,7 @@ static void end(void)
 		pthread_join(world.threads[w], NULL);
 	assert_int_equal(world.error, 0);
 	assert_int_equal(world.words.left, 0);
+	assert_int_equal(world.words.asked, 0);
 }
 
 #define WAIT(condition)                                     \
@@ -287,6 +288,33 @@ static void nobody_to_bring_back(void **state)
 	must_be_done(0, 0);
 }
 
+/* A launch that was asked to leave some SMs is closed before anybody has left. The next one begins
+ * as if it had not been asked. */
+static void closed_with_nobody_gone(void **state)
+{
+	(void)state;
+	for (uint32_t sms = 1; sms <= 2; sms++) { /* of the launch's SMs: none, one */
+		reset(WEIR_PERSISTENT, 3, 3, 1);
+		launch();
+		world.shared.may_end = 20;
+		WAIT(world.shared.began == 23);
+		assert_true(world.words.ticket & WEIR_TICKET_ASKED);
+		assert_true(world.words.asked & WEIR_TICKET_ASKED);
+		world.demand = 1;
+		world.shared.may_end = FOREVER;
+		end();
+		assert_int_equal(world.words.done, 0);
+		assert_int_equal(world.words.asked, 0);
+		assert_int_equal(world.words.ticket, world.shared.began);
+		world.demand = 0;
+		world.hidden.dealt = 0;
+		world.sms = sms;
+		launch();
+		end();
+		must_be_done(sms - 1, 0);
+	}
+}
+
 /* A demand for the whole GPU closes the launch as always, and the quota is that of the closing. */
 static void demand_for_all(void **state)
 {
@@ -321,7 +349,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_leave_and_return), cmocka_unit_test(begins_with_a_quota),
 		cmocka_unit_test(the_last_one_stays),       cmocka_unit_test(nobody_to_bring_back),
-		cmocka_unit_test(demand_for_all),
+		cmocka_unit_test(closed_with_nobody_gone),  cmocka_unit_test(demand_for_all),
 	};
 
 	alarm(300); /* a worker that does not leave */

@@ -118,7 +118,8 @@ static bool is_spatial(const struct autotuner *tuner, const struct launch_config
 	uint64_t ticket = (hidden->chunk + hidden->ahead) * block_time(tuner, config->workers);
 
 	return hidden->across == 1 && hidden->tickets > config->workers &&
-	       config->workers <= WORKERS_MAX && ticket + POLL_NS <= tuner->settings->latency &&
+	       hidden->tickets <= WEIR_TICKET_ASKED / 2 && config->workers <= WORKERS_MAX &&
+	       ticket + POLL_NS <= tuner->settings->latency &&
 	       (tuner->native || config->form == WEIR_PERSISTENT);
 }
 

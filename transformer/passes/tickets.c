@@ -5,6 +5,7 @@
  *	first_draw  as draw, and -> given
  *	draw      the first thread draws the next ticket -> body if a block is left to run before it
  *	given     the first thread polls if due; all threads learn the ticket -> leave if it is refused
+ *	refused   the first thread: the draw was void -> given with another ticket, or a refused one
  *	first     computes the ticket's first block
  *	segment   takes as many blocks as lie along one axis; none left -> used up
  *	          only the last block left, and tickets are drawn ahead -> draw, else -> body
@@ -157,16 +158,21 @@ static void write_enter(struct frame *fr, struct block *enter)
 			  op_block(fr->first_draw), op_block(fr->given));
 }
 
-/* The first thread draws a ticket, unless a quota refuses it. `inc` with a limit that is never
- * reached instead of `add`: ptxas combines the additions of a warp, which takes longer than this
- * single one. */
-static void write_draw(struct cursor *at, struct frame *fr)
+/* The first thread draws a ticket, unless a quota refuses it in resumable. `inc` with a limit that
+ * is never reached instead of `add`: ptxas combines the additions of a warp, which takes longer
+ * than this single one. */
+static void write_draw(struct cursor *at, struct frame *fr, bool is_first)
 {
-	struct block *draws = edit_new_block(fr->f), *drawn = edit_new_block(fr->f);
+	struct block *drawn = edit_new_block(fr->f);
 	struct operand first = leader(at, fr), ticket = op_reg(fr->drawn);
 	struct operand dealt = hidden_dealt(at, fr->rewrite);
 
-	quota_look(at, fr->rewrite, first, ticket, dealt, draws, drawn);
+	if (fr->rewrite->safe)
+		quota_look(at, fr->rewrite, first, ticket, dealt, drawn);
+	else if (is_first)
+		quota_begin(at, fr->rewrite, first);
+	else
+		edit_code(at, "setp.lt.and.u32 %0, %1, 0x40000000, %0;", first, ticket);
 	edit_code(at, "@%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe;", first, ticket,
 		  hidden64(at, fr->rewrite, HIDDEN(words)));
 	cursor_place(at, drawn);
@@ -181,12 +187,12 @@ static void write_draws(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
 
-	write_draw(&at, fr);
+	write_draw(&at, fr, false);
 	if (!fr->rewrite->safe)
 		edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 0; @%p bra %1; }",
 			  op_reg(fr->left), op_block(fr->body));
 	at = cursor_end(fr->f, fr->first_draw);
-	write_draw(&at, fr);
+	write_draw(&at, fr, true);
 	edit_code(&at, "bra %0;", op_block(fr->given));
 }
 
@@ -221,18 +227,34 @@ static void write_given(struct frame *fr)
 	struct cursor at = cursor_start(fr->f, fr->given);
 	struct operand tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	struct operand slot = op_reg(edit_register(fr->f, TYPE_b32));
+	struct block *refused = fr->told, *again = edit_new_block(fr->f),
+		     *valid = edit_new_block(fr->f);
 
 	edit_code(&at,
 		  "{ .reg .b32 %x; and.b32 %x, %1, 1; shl.b32 %x, %x, 2;"
 		  "  mov.u32 %0, %2; add.u32 %0, %0, %x; }",
 		  slot, op_reg(fr->left), op_variable(fr->slots));
-	edit_code(&at, "@!%0 bra %1; st.shared.u32 [%2], %3;", leader(&at, fr), op_block(fr->told),
-		  slot, op_reg(fr->drawn));
+	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), op_block(fr->told));
+	if (!fr->rewrite->safe)
+		refused = edit_block(fr->f, fr->f->last, "refused");
+	cursor_place(&at, again);
+	edit_code(&at, "st.shared.u32 [%0], %1;", slot, op_reg(fr->drawn));
 	if (fr->rewrite->safe)
 		drain_next_ticket(&at, fr->rewrite, op_reg(fr->drawn), tickets);
 	edit_code(&at, "{ .reg .pred %p; setp.ge.u32 %p, %0, %1; @%p bra %2; }", op_reg(fr->drawn),
-		  tickets, op_block(fr->told));
+		  tickets, op_block(refused));
+	cursor_place(&at, valid);
 	write_poll(&at, fr);
+	if (!fr->rewrite->safe) {
+		at = cursor_end(fr->f, refused);
+		quota_refused(&at, fr->rewrite,
+			      &(struct quota_draw){.drawn = op_reg(fr->drawn),
+						   .slot = slot,
+						   .tickets = tickets,
+						   .refused = fr->told,
+						   .given = again,
+						   .valid = valid});
+	}
 
 	at = cursor_end(fr->f, fr->told);
 	write_barrier(&at, fr);
@@ -444,7 +466,8 @@ static void write_all_done(struct cursor *at, struct frame *fr, struct operand w
 		  "  @%p bra %2; }",
 		  op_reg(fr->ticket), quota, op_block(closed));
 	edit_code(at,
-		  "{ .reg .b32 %zero; mov.u32 %zero, 0; st.volatile.global.u32 [%0+36], %zero;"
+		  "{ .reg .b32 %zero; mov.u32 %zero, 0;"
+		  "  st.volatile.global.v2.u32 [%0+32], {%zero, %zero};"
 		  "  st.volatile.global.v4.u32 [%0+16], {%zero, %zero, %zero, %zero};"
 		  "  mov.u32 %1, %2; st.volatile.global.u32 [%0+8], %1; bra %3; }",
 		  words, done, hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(tell));
@@ -490,7 +513,8 @@ static void write_leave(struct frame *fr)
 	quota_end(&at, fr->rewrite, is_done);
 	edit_code(&at,
 		  "{ .reg .b32 %zero; @%1 mov.u32 %4, 0; mov.u32 %zero, 0;"
-		  "  st.volatile.global.u32 [%0+24], %zero; st.volatile.global.u32 [%0+16], %4;"
+		  "  st.volatile.global.u32 [%0+24], %zero; st.volatile.global.u32 [%0+32], %zero;"
+		  "  st.volatile.global.u32 [%0+16], %4;"
 		  "  @!%1 add.u32 %3, %3, 1; @!%1 st.volatile.global.u32 [%0+12], %3;"
 		  "  @%1 mov.u32 %2, %5; @%1 st.volatile.global.u32 [%0+8], %2; }",
 		  words, is_done, done, evictions, restart, serial);

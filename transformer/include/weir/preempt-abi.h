@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 9
+#define WEIR_PREEMPT_ABI 10
 
 /* Sliced: a launch covers a part of the grid and has grid dimensions of its own. */
 struct weir_slice {
@@ -51,7 +51,8 @@ struct weir_persistent {
 	uint32_t grid[3]; /* the program's grid */
 	uint32_t blocks;  /* product of `grid`: 1 .. 2^31 - 1 */
 	uint32_t chunk;   /* blocks per ticket: 1 .. blocks */
-	uint32_t tickets; /* number of tickets, at most 2^30; workers: at most 2^20 */
+	uint32_t tickets; /* number of tickets, at most 2^30, or 2^29 with `room`; workers: at most
+			     2^20 */
 	uint32_t serial;  /* of the launch; not 0 */
 	uint32_t period;  /* nanoseconds of %globaltimer between two reads of demand and hold */
 	/* Address of a struct weir_report that the host can read without the driver, or 0. The last
@@ -108,10 +109,14 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 static_assert(offsetof(struct weir_persistent, room) == 128, "layout");
 
 #define WEIR_TICKET_CLOSED 0x80000000u
+#define WEIR_TICKET_ASKED  0x40000000u /* see `asked`; in that word: it is ready */
 
 /* Quota: workers on the last n SMs leave. Before it draws a ticket, a worker with %smid + n >=
  * %nsmid leaves instead, as if there was none, and counts itself. The last worker stays, so a
  * launch never ends before its tickets are drawn or it is closed.
+ *
+ * Resumable workers look at the quota before each draw. Persistent ones do so only in a launch that
+ * was ever asked to leave some SMs: in others a look would cost as much as the draw.
  *
  * The winner of a poll reads `room` as well. If fewer SMs are to be left than before, and workers
  * have left, it closes the launch: the next continuation brings them all back, and nothing has to
@@ -136,6 +141,11 @@ static inline uint32_t weir_quota(uint32_t sms)
  * move it by a period with compare-and-swap. The winner reads demand and hold.
  *
  * - next_quota: the same for threads that draw a ticket in resumable, if there is `room`.
+ *
+ * - asked: persistent only. The first thread that finds SMs to be left sets WEIR_TICKET_ASKED in
+ * `ticket`, and then writes what was there before, with the same bit, here. All later draws from
+ * `ticket` are void. Whoever makes one looks at the quota, and draws from this word if it stays. To
+ * close the launch is to close both words; `restart` is then from this one. 0: not ready.
  *
  * - ticket: the next ticket; atomic addition of 1 draws it. In persistent, draws count from `dealt`
  * on. A thread that sees
@@ -167,7 +177,7 @@ struct weir_words {
 	uint32_t restart;
 	uint32_t left;
 	uint32_t resume; /* see above; or 0 */
-	uint32_t reserved;
+	uint32_t asked;
 	uint32_t quota;
 	uint32_t saved, drained; /* blocks, ever (modulo 2^32) */
 	uint32_t partial, returns;
@@ -178,6 +188,7 @@ static_assert(offsetof(struct weir_words, saved) == 40, "layout");
 static_assert(offsetof(struct weir_words, ticket) == 16, "layout");
 static_assert(offsetof(struct weir_words, quota) == 36, "layout");
 static_assert(offsetof(struct weir_words, partial) == 48, "layout");
+static_assert(offsetof(struct weir_words, asked) == 32, "layout");
 
 /* What the last worker of a launch tells the host. */
 struct weir_report {

@@ -3,6 +3,37 @@
 #include "passes/hidden.h"
 #include "passes/quota/quota.h"
 
+/* Closes the words. If the launch was asked to leave some SMs, the number of drawn tickets is in
+ * the word `asked`, or will be in a moment. */
+static void write_close(struct cursor *at, struct rewrite *rewrite, struct operand words)
+{
+	struct operand dealt = hidden_dealt(at, rewrite);
+
+	if (rewrite->safe)
+		edit_code(at,
+			  "{ .reg .pred %p; .reg .b32 %old;"
+			  "  atom.global.or.b32 %old, [%0+16], 0x80000000; setp.ge.s32 %p, %old, 0;"
+			  "  add.u32 %old, %old, %1; @%p st.volatile.global.u32 [%0+20], %old; }",
+			  words, dealt);
+	else
+		edit_code(at,
+			  "{ .reg .pred %p; .reg .b32 %old;"
+			  "  atom.global.or.b32 %old, [%0+16], 0x80000000;"
+			  "  setp.lt.s32 %p, %old, 0; @%p bra closed;"
+			  "  setp.lt.u32 %p, %old, 0x40000000; @%p bra known;"
+			  "wait: ld.volatile.global.u32 %old, [%0+32]; setp.lt.u32 %p, %old, "
+			  "0x40000000;"
+			  "  @%p bra wait; atom.global.or.b32 %old, [%0+32], 0x80000000;"
+			  "  and.b32 %old, %old, 0x3fffffff;"
+			  "known: add.u32 %old, %old, %1; st.volatile.global.u32 [%0+20], %old;"
+			  "closed: mov.u32 %old, 0; }",
+			  words, dealt);
+}
+static_assert(offsetof(struct weir_words, ticket) == 16, "in the templates");
+static_assert(offsetof(struct weir_words, restart) == 20, "in the templates");
+static_assert(offsetof(struct weir_words, asked) == 32, "in the template");
+static_assert(WEIR_TICKET_ASKED == 0x40000000, "in the template");
+
 void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words, bool quota,
 	       struct operand otherwise)
 {
@@ -31,11 +62,5 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		quota_poll(at, rewrite, words, op_reg(asked));
 	edit_code(at, "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; }", op_reg(asked),
 		  otherwise);
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %old;"
-		  "  atom.global.or.b32 %old, [%0+16], 0x80000000; setp.ge.s32 %p, %old, 0;"
-		  "  add.u32 %old, %old, %1; @%p st.volatile.global.u32 [%0+20], %old; }",
-		  words, hidden_dealt(at, rewrite));
+	write_close(at, rewrite, words);
 }
-static_assert(offsetof(struct weir_words, ticket) == 16, "in the templates");
-static_assert(offsetof(struct weir_words, restart) == 20, "in the templates");

@@ -34,13 +34,12 @@ static_assert(WEIR_QUOTA_SHIFT == 16 && WEIR_QUOTA_SMS_MAX == 0xfff, "in the tem
 static_assert(WEIR_QUOTA_GONE == 0xffff, "in the templates");
 
 void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leader,
-		struct operand ticket, struct operand dealt, struct block *draws,
-		struct block *drawn)
+		struct operand ticket, struct operand dealt, struct block *drawn)
 {
 	struct function *f = rewrite->function;
 	struct operand word = op_reg(edit_register(f, TYPE_b32));
 	struct operand quota = hidden32(at, rewrite, HIDDEN(quota));
-	struct block *slow = edit_block(f, f->last, "quota");
+	struct block *slow = edit_block(f, f->last, "quota"), *draws = edit_new_block(f);
 
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %0, 0; setp.ne.and.u64 %p, %1, 0, %2;"
@@ -54,6 +53,65 @@ void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leade
 	write_leaving(&out, rewrite, word, quota, draws);
 	edit_code(&out, "mov.u32 %0, 0xfffffffd; sub.u32 %0, %0, %1; bra %2;", ticket, dealt,
 		  op_block(drawn));
+}
+static_assert(QUOTA_REFUSED == 0xfffffffd, "in the template");
+
+/* From now on draws are void. */
+static void write_ask(struct cursor *at, struct operand words)
+{
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %old; atom.global.or.b32 %old, [%0+16], 0x40000000;"
+		  "  setp.lt.u32 %p, %old, 0x40000000; or.b32 %old, %old, 0x40000000;"
+		  "  @%p st.volatile.global.u32 [%0+32], %old; membar.gl; }",
+		  words);
+}
+static_assert(offsetof(struct weir_words, ticket) == 16, "in the templates");
+static_assert(offsetof(struct weir_words, asked) == 32, "in the templates");
+static_assert(WEIR_TICKET_ASKED == 0x40000000, "in the templates");
+
+void quota_begin(struct cursor *at, struct rewrite *rewrite, struct operand leader)
+{
+	struct function *f = rewrite->function;
+	struct block *slow = edit_block(f, f->last, "asked"), *draws = edit_new_block(f);
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %x, 0; setp.ne.and.u64 %p, %0, 0, %1;"
+		  "  @%p ld.volatile.global.u32 %x, [%2+36]; or.b32 %x, %x, %3;"
+		  "  setp.ne.and.u32 %p, %x, 0, %p; @%p bra %4; }",
+		  hidden64(at, rewrite, HIDDEN(room)), leader, hidden64(at, rewrite, HIDDEN(words)),
+		  hidden32(at, rewrite, HIDDEN(quota)), op_block(slow));
+	cursor_place(at, draws);
+
+	struct cursor out = cursor_end(f, slow);
+	write_ask(&out, hidden64(&out, rewrite, HIDDEN(words)));
+	edit_code(&out, "bra %0;", op_block(draws));
+}
+
+void quota_refused(struct cursor *at, struct rewrite *rewrite, const struct quota_draw *draw)
+{
+	struct function *f = rewrite->function;
+	struct operand word = op_reg(edit_register(f, TYPE_b32)), words;
+	struct block *stays = edit_block(f, f->last, "stays");
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %x; setp.eq.u64 %p, %0, 0; @%p bra %2;"
+		  "  shr.u32 %x, %1, 30; setp.ne.u32 %p, %x, 1; @%p bra %2; }",
+		  hidden64(at, rewrite, HIDDEN(room)), draw->drawn, op_block(draw->refused));
+	words = hidden64(at, rewrite, HIDDEN(words));
+	edit_code(at, "ld.volatile.global.u32 %0, [%1+36];", word, words);
+	write_leaving(at, rewrite, word, hidden32(at, rewrite, HIDDEN(quota)), stays);
+	edit_code(at, "mov.u32 %0, 0xfffffffd; bra %1;", draw->drawn, op_block(draw->given));
+
+	struct cursor out = cursor_end(f, stays);
+	edit_code(&out,
+		  "{ .reg .pred %p; .reg .b32 %x;"
+		  "again: atom.global.inc.u32 %x, [%1+32], 0xfffffffe; setp.lt.u32 %p, %x, "
+		  "0x40000000;"
+		  "  @%p bra again; mov.u32 %0, %x; and.b32 %x, %x, 0x3fffffff; add.u32 %x, %x, %2;"
+		  "  setp.ge.s32 %p, %0, 0; @%p mov.u32 %0, %x; setp.ge.u32 %p, %0, %3; @%p bra %4;"
+		  "  st.shared.u32 [%5], %0; or.b32 %0, %0, 0x40000000; bra %6; }",
+		  draw->drawn, words, hidden_dealt(&out, rewrite), draw->tickets,
+		  op_block(draw->given), draw->slot, op_block(draw->valid));
 }
 static_assert(QUOTA_REFUSED == 0xfffffffd, "in the template");
 
@@ -80,6 +138,7 @@ void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words
 	struct operand sms = op_reg(edit_register(rewrite->function, TYPE_b32));
 	struct operand word = op_reg(edit_register(rewrite->function, TYPE_b32));
 	struct block *decided = edit_new_block(rewrite->function);
+	struct block *written = edit_new_block(rewrite->function);
 
 	edit_code(at,
 		  "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1;"
@@ -99,7 +158,13 @@ void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words
 		  "  atom.global.cas.b32 %x, [%4+36], %0, %next; setp.ne.u32 %p, %x, %0;"
 		  "  mov.u32 %0, %x; @%p bra again;"
 		  "  selp.b32 %x, 1, 0, %back; cvt.u64.u32 %y, %x; or.b64 %3, %3, %y; }",
-		  word, quota, sms, asked, words, op_block(decided));
+		  word, quota, sms, asked, words, op_block(written));
+	cursor_place(at, written);
+	if (!rewrite->safe) {
+		edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, 0; @%p bra %1; }", sms,
+			  op_block(decided));
+		write_ask(at, words);
+	}
 	cursor_place(at, decided);
 }
 static_assert(WEIR_QUOTA_RETURNING == 0x40000000 && WEIR_QUOTA_KNOWN == 0x80000000,

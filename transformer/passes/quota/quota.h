@@ -1,8 +1,10 @@
 /* Quotas: a launch leaves some SMs to others and goes on elsewhere (weir/preempt-abi.h).
  *
- * - A worker looks before it draws a ticket, not behind: a drawn ticket cannot be given back. The
- * word lies in the line of the ticket word, so a look costs 10 ns per ticket on an H100. A launch
- * without `room` does not look.
+ * - A worker looks before it draws a ticket, not behind: a drawn ticket cannot be given back. Where
+ *   memory is busy, the look takes as long as the drawing, which is 5 per cent of a kernel (H100).
+ * So persistent workers do not look until the launch is asked to leave some SMs. Then the word that
+ *   they draw from is void, which is found where a ticket is refused. A launch without `room` does
+ *   not look.
  * - It leaves by an addition to the word with the quota and the number of those that have left, and
  *   what was there before tells whether that quota still holds. So the poll that enlarges the quota
  *   knows of every worker that left by the former one, and no worker leaves by a quota that is
@@ -18,12 +20,29 @@
  * (safe-point.h). */
 #define QUOTA_REFUSED 0xfffffffdu
 
-/* For all threads, in front of the drawing that begins at @draws. The first thread (@leader, a
- * predicate) of a worker that must leave goes to @drawn, with QUOTA_REFUSED less @dealt as its
- * ticket. */
+/* Persistent, for all threads, in front of the first drawing. The first thread (@leader, a
+ * predicate) makes draws void if the launch begins with a quota. */
+void quota_begin(struct cursor *at, struct rewrite *rewrite, struct operand leader);
+
+struct quota_draw {
+	struct operand
+		drawn; /* the ticket; with WEIR_TICKET_ASKED: the next draw need not be made */
+	struct operand slot; /* in shared memory, for the ticket without that bit */
+	struct operand tickets;
+	struct block *refused; /* @drawn is in the slot, and refused */
+	struct block *given;   /* it is neither in the slot nor known to be valid */
+	struct block *valid;   /* it is in the slot, and valid */
+};
+
+/* Persistent, for the first thread, whose ticket is not valid: goes on at one of the blocks of
+ * @draw, with another ticket if the draw was void. */
+void quota_refused(struct cursor *at, struct rewrite *rewrite, const struct quota_draw *draw);
+
+/* Resumable, for all threads, in front of the drawing. The first thread (@leader, a predicate) of a
+ * worker that must leave goes to @drawn, behind it, with QUOTA_REFUSED less @dealt as its ticket.
+ */
 void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leader,
-		struct operand ticket, struct operand dealt, struct block *draws,
-		struct block *drawn);
+		struct operand ticket, struct operand dealt, struct block *drawn);
 
 /* The address of the time of the next poll at which the quota is looked for. Resumable has one of
  * its own: its polls at safe points, which are many, do not look, as that takes registers where the
