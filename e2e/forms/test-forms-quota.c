@@ -210,6 +210,7 @@ static void leave_and_return(uint32_t dealt)
 	assert_int_equal(world.words.quota, weir_quota(1));
 	assert_int_equal(world.words.returns, 1);
 
+	assert_int_equal(world.words.ticket, world.shared.began);
 	uint32_t before = world.shared.may_end = world.shared.began, on_3 = blocks_on(3),
 		 on_2 = blocks_on(2);
 	world.hidden.dealt = 0;
@@ -288,6 +289,29 @@ static void nobody_to_bring_back(void **state)
 	must_be_done(0, 0);
 }
 
+/* A continuation looks at the quota only if some SMs are to be left still. */
+static void asks_only_for_a_quota(void **state)
+{
+	(void)state;
+	for (uint32_t sms = 0; sms <= 1; sms++) {
+		reset(WEIR_PERSISTENT, 3, 3, 1);
+		world.demand = 1;
+		world.shared.may_end = 3;
+		launch();
+		end();
+		assert_int_equal(world.words.done, 0);
+		world.words.quota = WEIR_QUOTA_KNOWN | sms << WEIR_QUOTA_SHIFT;
+		world.demand = world.hidden.dealt = 0;
+		world.sms = sms;
+		launch();
+		WAIT(world.shared.began == 6);
+		assert_int_equal(!!(world.words.ticket & WEIR_TICKET_ASKED), sms);
+		world.shared.may_end = FOREVER;
+		end();
+		must_be_done(0, 0);
+	}
+}
+
 /* A launch that was asked to leave some SMs is closed before anybody has left. The next one begins
  * as if it had not been asked. */
 static void closed_with_nobody_gone(void **state)
@@ -349,7 +373,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_leave_and_return), cmocka_unit_test(begins_with_a_quota),
 		cmocka_unit_test(the_last_one_stays),       cmocka_unit_test(nobody_to_bring_back),
-		cmocka_unit_test(closed_with_nobody_gone),  cmocka_unit_test(demand_for_all),
+		cmocka_unit_test(closed_with_nobody_gone),  cmocka_unit_test(asks_only_for_a_quota),
+		cmocka_unit_test(demand_for_all),
 	};
 
 	alarm(300); /* a worker that does not leave */

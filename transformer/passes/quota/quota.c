@@ -75,8 +75,10 @@ void quota_begin(struct cursor *at, struct rewrite *rewrite, struct operand lead
 	struct block *slow = edit_block(f, f->last, "asked"), *draws = edit_new_block(f);
 
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %x, 0; setp.ne.and.u64 %p, %0, 0, %1;"
-		  "  @%p ld.volatile.global.u32 %x, [%2+36]; or.b32 %x, %x, %3;"
+		  "{ .reg .pred %p, %known; .reg .b32 %x; mov.u32 %x, 0; setp.ne.and.u64 %p, %0, "
+		  "0, %1;"
+		  "  @%p ld.volatile.global.u32 %x, [%2+36]; setp.ne.u32 %known, %x, 0;"
+		  "  selp.b32 %x, %x, %3, %known; bfe.u32 %x, %x, 16, 12;"
 		  "  setp.ne.and.u32 %p, %x, 0, %p; @%p bra %4; }",
 		  hidden64(at, rewrite, HIDDEN(room)), leader, hidden64(at, rewrite, HIDDEN(words)),
 		  hidden32(at, rewrite, HIDDEN(quota)), op_block(slow));
