@@ -5,6 +5,10 @@
 /* ns: others that want the GPU now and then must not find a long native kernel each time. */
 #define WAITED_FOR (10 * NS_PER_S)
 
+/* Looks that found only such work, since the last that found other work. Somebody above who has
+ * both kinds of work by turns must not find a native kernel. */
+#define PLACES_SURE 3u
+
 struct waiters waiters_table[CLIENTS_MAX];
 
 void waiting_look(struct client *client, struct tick *tick)
@@ -31,7 +35,9 @@ void waiting_work(struct client *client, struct tick *tick)
 	if (urgent || demands)
 		state->waited_until = until;
 	if (urgent || need_sms(tick->binding, demands))
-		state->apart_until = until;
+		state->places_seen = 0;
+	else if (demands && state->places_seen < PLACES_SURE)
+		state->places_seen++;
 	if (urgent)
 		state->urgent_until = until;
 	if (binding_closed(tick->binding))
@@ -40,7 +46,7 @@ void waiting_work(struct client *client, struct tick *tick)
 				      : tick->now < state->held_until ? WAITING_SAME_LEVEL
 								      : WAITING_NOBODY);
 	atomic_store(&state->places,
-		     tick->now < state->waited_until && tick->now >= state->apart_until);
+		     tick->now < state->waited_until && state->places_seen == PLACES_SURE);
 	atomic_store(&state->max_blocking_time,
 		     tick->now < state->urgent_until
 			     ? 0

@@ -10,12 +10,13 @@ struct waiters {
 	_Atomic int waiting; /* enum waiting */
 	/* ns: a kernel up to this long may run to its end although others wait (README.md). */
 	_Atomic uint32_t max_blocking_time;
-	/* Of those that wait all are higher-level clients whose work is short, and needs no SMs of
-	 * its own (struct weir_demand_page, places). */
+	/* Those that wait are higher-level clients whose latest work was short, and needed no SMs
+	 * of its own (struct weir_demand_page, places). */
 	_Atomic int places;
 
 	/* Worker: until when something that was seen counts, ns. */
-	uint64_t waited_until, urgent_until, held_until, apart_until;
+	uint64_t waited_until, urgent_until, held_until;
+	unsigned places_seen; /* looks */
 };
 PER_CLIENT(waiters)
 

@@ -139,15 +139,11 @@ static void some_forms_leave_no_part(void **state)
 	}
 }
 
-/* Whoever was seen waiting no longer counts; now a client waits that says these bits in `places`.
- */
-static void only_waits(unsigned places)
+/* A client waits that says these bits in `places`; its own is the first. */
+static void somebody_says(unsigned places)
 {
-	struct waiters *waiters = waiters_of(client);
+	const struct waiters *waiters = waiters_of(client);
 
-	agent.demand[1]->word = 0;
-	usleep(30000); /* until the worker has seen that */
-	waiters->waited_until = waiters->apart_until = 0;
 	agent.demand[1]->places = places;
 	agent.demand[1]->word = 1;
 	assert_true(eventually(atomic_load(&waiters->waiting) == WAITING_URGENT &&
@@ -179,14 +175,14 @@ static void short_work_above_gets_places(void **state)
 
 	(void)state;
 	set_spatial(true);
-	only_waits(3);
+	somebody_says(3);
 	assert_false(launches_in_form(kernel, MANY_BLOCKS, &gate));
 	assert_true(gate == whole);
 	set_spatial(false);
 	assert_true(launches_in_form(kernel, MANY_BLOCKS, &gate));
 	assert_true(gate == word);
 	set_spatial(true);
-	only_waits(2); /* another client's bit */
+	somebody_says(2); /* another client's bit */
 	assert_true(launches_in_form(kernel, MANY_BLOCKS, &gate));
 	assert_true(gate == whole);
 	assert_true(hidden_of(&driver->ops[1])->room || hidden_of(&driver->ops[0])->room);
@@ -202,7 +198,7 @@ static void short_work_above_long_blocks_gets_all(void **state)
 
 	(void)state;
 	set_spatial(true);
-	only_waits(1);
+	somebody_says(1);
 	assert_true(launches_in_form(kernel, BLOCKS, &gate));
 	assert_true(gate == word);
 	gone(n);

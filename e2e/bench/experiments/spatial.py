@@ -30,6 +30,7 @@ TENANTS = (*SLOTS, WHOLE, NEEDED)
 
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
+SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs
 SWEPT = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS = (5, 10, 20, 40, 132)  # left to HIGH
 BLOCKS, PACKED, BLOCKS_US = 20, 3, 175  # of the service's kernel
@@ -45,7 +46,12 @@ def trivial(pool, name, tenant="", sms=0):
 
 def beside(bench, mode, low, high):
     """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for SECONDS."""
-    seconds = length(bench, SECONDS)
+    if high and mode == "Weir" and not bench.node.simulated:
+        both_for(bench, mode, low, high, SETTLE)
+    return both_for(bench, mode, low, high, length(bench, SECONDS))
+
+
+def both_for(bench, mode, low, high, seconds):
     rounds = [(high, ("rounds", 0, int(EVERY_MS * MS), int(seconds * 1e3 / EVERY_MS), 0))] if high else []
     answers = pool_of(bench).ask(mode, [(low, ("endless", 0, int(seconds * 1e9), DEPTH, 0)), *rounds], seconds)
     rate = progress(answers[0]["ends"], seconds * 1e9) / seconds
