@@ -131,20 +131,29 @@ struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct ope
 }
 static_assert(offsetof(struct weir_words, next_quota) == 56, "in the template");
 
+struct operand quota_sms(struct cursor *at, struct rewrite *rewrite)
+{
+	struct operand sms = op_reg(edit_register(rewrite->function, TYPE_b32));
+
+	edit_code(at,
+		  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u64 %p, %1, 0;"
+		  "  @%p ld.volatile.global.u32 %0, [%1]; }",
+		  sms, hidden64(at, rewrite, HIDDEN(room)));
+	return sms;
+}
+
 /* All in one piece: with the loop out of line, ptxas gives ten resumable kernels more registers. */
 void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
-		struct operand asked)
+		struct operand sms, struct operand asked)
 {
 	struct operand room = hidden64(at, rewrite, HIDDEN(room));
 	struct operand quota = hidden32(at, rewrite, HIDDEN(quota));
-	struct operand sms = op_reg(edit_register(rewrite->function, TYPE_b32));
 	struct operand word = op_reg(edit_register(rewrite->function, TYPE_b32));
 	struct block *decided = edit_new_block(rewrite->function);
 	struct block *written = edit_new_block(rewrite->function);
 
 	edit_code(at,
-		  "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1;"
-		  "  ld.volatile.global.u32 %2, [%0]; min.u32 %2, %2, 0xfff;"
+		  "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; min.u32 %2, %2, 0xfff;"
 		  "  ld.volatile.global.u32 %3, [%4+36]; }",
 		  room, op_block(decided), sms, word, words);
 	edit_code(at,

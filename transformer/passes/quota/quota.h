@@ -49,10 +49,12 @@ void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leade
  * kernel has its own. */
 struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct operand words);
 
-/* For the winner of a poll. @asked (64 bits): not 0 if the launch is to be closed anyway; becomes 1
+/* For the winner of a poll: the SMs that are to be left. */
+struct operand quota_sms(struct cursor *at, struct rewrite *rewrite);
+/* The same, then. @asked (64 bits): not 0 if the launch is to be closed anyway; becomes 1
  * if it is to be closed for the sake of those that have left. */
 void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
-		struct operand asked);
+		struct operand sms, struct operand asked);
 
 /* For a worker that leaves, before it counts itself: the word as it is then, or 0. If it is 0 in
  * the last one, nobody has left by a quota, but for one that did so in this moment, whom the
