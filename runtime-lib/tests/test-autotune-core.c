@@ -7,7 +7,7 @@
  *	settings LATENCY given|default FORM|any CHUNK     a new kernel begins
  *	kernel X Y Z NS                                   its grid and first native time
  *	client nobody|same-level|urgent MAX_BLOCKING lowest|above
- *	launch NATIVE TOO_SHORT [overtaken]
+ *	launch NATIVE TOO_SHORT [overtaken] [places]
  *	not-launched
  *	refused
  *	evicted EVICTIONS CHAIN
@@ -133,11 +133,12 @@ static void do_launch(struct replay *r, char *words)
 	struct autotune_launch launch = {.native = native,
 					 .short_alone = too_short,
 					 .short_waited = too_short,
-					 .overtaken = strstr(words, "overtaken") != NULL};
+					 .overtaken = strstr(words, "overtaken") != NULL,
+					 .places = strstr(words, "places") != NULL};
 	struct launch_decision d = autotune_decide(&r->tuner, &r->at, &launch);
-	snprintf(decision, sizeof(decision), "launch %u%s%s%s chain %u", d.candidate,
+	snprintf(decision, sizeof(decision), "launch %u%s%s%s%s chain %u", d.candidate,
 		 d.sample ? " sample" : "", d.forms ? " forms" : "", d.yields ? " yields" : "",
-		 d.chain);
+		 d.places ? " places" : "", d.chain);
 	tell(r, r->launch, decision);
 }
 
