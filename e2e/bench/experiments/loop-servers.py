@@ -139,7 +139,7 @@ class Consolidation:
         self.pool.ensure("MPS", [self.batch])
         self.pool.ensure("Weir", [self.batch])
         self.seconds = sharing.short(bench, 3.0)
-        self.ports = [stack.enter_context(ports.serving(bench, "matmul", "loop", True, HIGH))[0] for _ in range(SERVERS)]
+        self.ports = [stack.enter_context(ports.serving(bench, "matmul", "loop", True, HIGH, **ports.blocks(bench, "matmul")))[0] for _ in range(SERVERS)]
         one = ports.ask(bench, "matmul", self.ports[0], self.seconds / 3, 1)
         self.rate = SERVER_PART * one["requests_per_second"]
         self.told = f"a request alone {one['p50_us']:.0f} us, {self.rate:.0f}/s to each server"
@@ -176,7 +176,7 @@ def store(bench):
     """A key-value store that answers on the GPU, with a CPU that launches kernels, and on the CPU alone."""
     seconds = sharing.short(bench, 2.0)
     for way in ("cpu", "driven", "loop"):
-        with ports.serving(bench, "kv", way, way == "loop") as (port, _):
+        with ports.serving(bench, "kv", way, way == "loop", **ports.blocks(bench, "kv")) as (port, _):
             result = ports.ask(bench, "kv", port, seconds, STORE_CONNECTIONS)
             single = ports.ask(bench, "kv", port, seconds, 1)
         told = f"one connection: {ports.shown(single)}"

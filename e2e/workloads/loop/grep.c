@@ -23,6 +23,7 @@ extern const char grep_ptx[], grep_loop_ptx[];
 
 #define PIECE       (16u << 10) /* bytes that a block of the kernel searches */
 #define BATCH       (8u << 20)  /* bytes of a batch of files, about */
+#define STAGING     64          /* buffers of the loop */
 #define MATCHES_MAX (1u << 22)  /* of a batch */
 
 struct grep {
@@ -216,6 +217,7 @@ static double run_loop(struct grep *grep)
 	const struct weir_loop_options options = {.blocks = (uint32_t)grep->blocks,
 						  .threads = GREP_THREADS,
 						  .callbacks = (uint32_t)grep->lanes + 1,
+						  .staging = STAGING,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
 			       .files = grep->corpus.files,

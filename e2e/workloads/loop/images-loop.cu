@@ -1,15 +1,16 @@
-/* Image matching in an event loop. A lane takes a group of queries, reads it, reads the library in
- * chunks, and writes the best matches. */
+/* Image matching in an event loop. Block 0 opens the files and reads the queries. Then each lane takes
+ * a chunk of the library, reads it, and compares it with all queries. Who ends last writes the
+ * result. */
 #include <weir/loop.cuh>
 
 #include "images.cuh"
 
-#define RETRY_NS 1000000 /* until block 0 has opened the files */
-#define WRITE    01101   /* O_WRONLY | O_CREAT | O_TRUNC */
+#define RETRY_NS 200000 /* until block 0 is ready */
+#define WRITE    01101  /* O_WRONLY | O_CREAT | O_TRUNC */
 
 enum { LIBRARY, QUERIES, RESULT, FILES };
 
-static __device__ void next_group(weir::loop &l, image_job *job, image_lane *lane);
+static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictures);
 
 /* What came must be what was asked for. */
 static __device__ bool is_whole(weir::loop &l, int64_t n, uint64_t wanted)
@@ -19,70 +20,95 @@ static __device__ bool is_whole(weir::loop &l, int64_t n, uint64_t wanted)
 	return n == static_cast<int64_t>(wanted);
 }
 
-static __device__ void write_group(weir::loop &l, image_job *job, image_lane *lane, unsigned group, unsigned n)
+static __device__ unsigned chunks_of(const image_job *job)
 {
-	uint64_t bytes = n * sizeof(image_match), at = group * IMAGE_GROUP * sizeof(image_match);
-
-	weir::file::write(l, job->files[RESULT], lane->best, bytes, at, [=](weir::loop &later, int64_t written) {
-		if (is_whole(later, written, bytes))
-			next_group(later, job, lane);
-	});
+	return (job->library_n + IMAGE_CHUNK - 1) / IMAGE_CHUNK;
 }
 
-static __device__ void compare_from(weir::loop &l, image_job *job, image_lane *lane, unsigned group, unsigned n,
-				    unsigned first)
+/* Of all threads: the value that @word had before @more was added to it. */
+static __device__ unsigned add(uint32_t *word, unsigned more)
 {
-	unsigned pictures = min(IMAGE_CHUNK, job->library_n - first);
-	uint64_t bytes = uint64_t{pictures} * IMAGE_BYTES;
+	__shared__ unsigned before;
 
-	if (first >= job->library_n) {
-		write_group(l, job, lane, group, n);
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		__threadfence();
+		before = atomicAdd(word, more);
+		__threadfence();
+	}
+	__syncthreads();
+	return before;
+}
+
+static __device__ void end_chunk(weir::loop &l, image_job *job, uint8_t *pictures)
+{
+	uint64_t bytes = job->queries_n * sizeof(image_match);
+
+	if (add(&job->done, 1) + 1 < chunks_of(job)) {
+		next_chunk(l, job, pictures);
 		return;
 	}
-	weir::file::read(l, job->files[LIBRARY], lane->pictures, bytes, uint64_t{first} * IMAGE_BYTES,
-			 [=](weir::loop &later, int64_t got) {
-				 if (!is_whole(later, got, bytes))
-					 return;
-				 images::compare(lane->queries, n, lane->pictures, pictures, first, lane->best);
-				 __syncthreads();
-				 compare_from(later, job, lane, group, n, first + IMAGE_CHUNK);
-			 });
+	weir::file::write(l, job->files[RESULT], reinterpret_cast<void *>(job->best), bytes, 0,
+			  [=](weir::loop &later, int64_t written) { is_whole(later, written, bytes); });
 }
 
-static __device__ void next_group(weir::loop &l, image_job *job, image_lane *lane)
+/* Compares @n pictures with the queries from @query on. */
+static __device__ void compare_from(weir::loop &l, image_job *job, uint8_t *pictures, unsigned first, unsigned n,
+				    unsigned query)
 {
-	__shared__ unsigned drawn;
+	const uint8_t *queries = reinterpret_cast<const uint8_t *>(job->queries_at);
+	image_match *best = reinterpret_cast<image_match *>(job->best);
 
-	__syncthreads();
-	if (threadIdx.x == 0)
-		drawn = atomicAdd(&job->ticket, 1u);
-	if (threadIdx.x < IMAGE_GROUP)
-		lane->best[threadIdx.x] = IMAGE_NONE;
-	__syncthreads();
-	unsigned group = drawn;
+	for (; query < job->queries_n; query += IMAGE_GROUP) {
+		images::compare(queries + size_t(query) * IMAGE_BYTES, min(IMAGE_GROUP, job->queries_n - query),
+				pictures, n, first, best + query);
+		if (l.post_task_if_necessary([=](weir::loop &later) {
+			    compare_from(later, job, pictures, first, n, query + IMAGE_GROUP);
+		    }))
+			return;
+	}
+	end_chunk(l, job, pictures);
+}
 
-	if (group * IMAGE_GROUP >= job->queries_n)
+static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictures)
+{
+	unsigned first = add(&job->ticket, 1) * IMAGE_CHUNK;
+
+	if (first >= job->library_n)
 		return;
-	unsigned n = min(IMAGE_GROUP, job->queries_n - group * IMAGE_GROUP);
+	unsigned n = min(IMAGE_CHUNK, job->library_n - first);
 	uint64_t bytes = uint64_t{n} * IMAGE_BYTES;
-	weir::file::read(l, job->files[QUERIES], lane->queries, bytes, uint64_t{group} * IMAGE_GROUP * IMAGE_BYTES,
+	weir::file::read(l, job->files[LIBRARY], pictures, bytes, uint64_t{first} * IMAGE_BYTES,
 			 [=](weir::loop &later, int64_t got) {
 				 if (is_whole(later, got, bytes))
-					 compare_from(later, job, lane, group, n, 0);
+					 compare_from(later, job, pictures, first, n, 0);
 			 });
 }
 
 static __device__ void begin(weir::loop &l, image_job *job)
 {
-	unsigned open = *static_cast<volatile uint32_t *>(&job->open);
-	image_lane *lanes = reinterpret_cast<image_lane *>(job->lanes_at) + size_t(blockIdx.x) * job->lanes;
+	unsigned steps = *static_cast<volatile uint32_t *>(&job->steps);
+	uint8_t *chunks = reinterpret_cast<uint8_t *>(job->chunks);
 
-	if (__syncthreads_or(open < FILES)) {
+	if (__syncthreads_or(steps <= FILES)) {
 		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin(later, job); });
 		return;
 	}
 	for (unsigned i = 0; i < job->lanes; i++)
-		next_group(l, job, &lanes[i]);
+		next_chunk(l, job, chunks + (size_t(blockIdx.x) * job->lanes + i) * IMAGE_CHUNK * IMAGE_BYTES);
+}
+
+static __device__ void read_queries(weir::loop &l, image_job *job)
+{
+	uint64_t bytes = uint64_t{job->queries_n} * IMAGE_BYTES;
+
+	weir::file::read(l, job->files[QUERIES], reinterpret_cast<void *>(job->queries_at), bytes, 0,
+			 [=](weir::loop &later, int64_t got) {
+				 if (!is_whole(later, got, bytes))
+					 return;
+				 add(&job->steps, 1);
+				 begin(later, job);
+			 });
 }
 
 /* Block 0 opens one file after the other. */
@@ -91,7 +117,7 @@ static __device__ void open_files(weir::loop &l, image_job *job, unsigned i)
 	const char *path = i == LIBRARY ? job->library : i == QUERIES ? job->queries : job->result;
 
 	if (i == FILES) {
-		begin(l, job);
+		read_queries(l, job);
 		return;
 	}
 	weir::file::open(l, path, i == RESULT ? WRITE : 0, 0600, [=](weir::loop &later, int64_t file) {
@@ -99,12 +125,9 @@ static __device__ void open_files(weir::loop &l, image_job *job, unsigned i)
 			later.exit(static_cast<int>(file));
 			return;
 		}
-		if (threadIdx.x == 0) {
+		if (threadIdx.x == 0)
 			job->files[i] = file;
-			__threadfence();
-			*static_cast<volatile uint32_t *>(&job->open) = i + 1;
-		}
-		__syncthreads();
+		add(&job->steps, 1);
 		open_files(later, job, i + 1);
 	});
 }

@@ -25,6 +25,7 @@ extern const char images_ptx[], images_loop_ptx[];
 
 #define NOISE     8u         /* a grey value of a query is off by less than this */
 #define SPLIT     (8u << 20) /* bytes of the library in a launch */
+#define STAGING   64         /* buffers of the loop */
 #define PARTS_MAX 65535u     /* of a grid */
 
 struct match {
@@ -214,6 +215,7 @@ static double run_loop(struct match *match)
 	const struct weir_loop_options options = {.blocks = (uint32_t)match->blocks,
 						  .threads = IMAGE_THREADS,
 						  .callbacks = (uint32_t)match->lanes + 1,
+						  .staging = STAGING,
 						  .name = "images"};
 	CUdeviceptr device = host_zeros(sizeof(match->job));
 	struct weir_loop_stats stats;
@@ -225,8 +227,11 @@ static double run_loop(struct match *match)
 	loop = host_loop(workload_kernel(&match->w, "images_loop"), &options);
 	weir_loop_stats(loop, &stats);
 	match->job.lanes = (uint32_t)match->lanes;
-	match->job.lanes_at =
-		host_zeros((size_t)stats.blocks * match->lanes * sizeof(struct image_lane));
+	match->job.queries_at = host_zeros(queries_bytes(match));
+	match->job.best = host_zeros(match->job.queries_n * sizeof(image_match));
+	CU(cuMemsetD8(match->job.best, 0xff, match->job.queries_n * sizeof(image_match)));
+	match->job.chunks =
+		host_zeros((size_t)stats.blocks * match->lanes * IMAGE_CHUNK * IMAGE_BYTES);
 	workload_upload(device, &match->job, sizeof(match->job));
 	began = now_ns();
 	host_loop_run(loop, (void *[]){NULL, &device});
@@ -261,7 +266,7 @@ static const struct way *parse(struct match *match, int argc, char **argv)
 		{"way", OPTION_TEXT, &match->way, "cpu, native, split or loop (default)"},
 		{"queries", OPTION_NUMBER, &queries, "how many"},
 		{"blocks", OPTION_NUMBER, &match->blocks, "of the loop; default: as many as fit"},
-		{"lanes", OPTION_NUMBER, &match->lanes, "groups of a block of the loop at a time"},
+		{"lanes", OPTION_NUMBER, &match->lanes, "chunks of a block of the loop at a time"},
 		{0}};
 
 	workload_parse(&match->w, argc, argv, "finds pictures; --size: number in the library", own);

@@ -5,7 +5,7 @@
 
 #define IMAGE_BYTES   1024u /* 32 x 32 grey values */
 #define IMAGE_GROUP   16u   /* queries that are compared together */
-#define IMAGE_CHUNK   256u  /* pictures that are read at once */
+#define IMAGE_CHUNK   64u   /* pictures that are read at once */
 #define IMAGE_THREADS 256
 
 /* A result: the sum of squared differences in the upper 32 bits, the picture's number below. The
@@ -16,16 +16,14 @@ typedef unsigned long long image_match;
 struct image_job {
 	char library[256], queries[256], result[256]; /* paths */
 	uint32_t library_n, queries_n;
-	uint32_t lanes;    /* groups of a block at a time */
-	uint32_t ticket;   /* the next group */
-	int32_t files[3];  /* of the loop: library, queries, result */
-	uint32_t open;     /* how many of them are open */
-	uint64_t lanes_at; /* device address of struct image_lane, @lanes for each block */
-};
-
-/* A group under way. */
-struct image_lane {
-	uint8_t queries[IMAGE_GROUP * IMAGE_BYTES];
-	uint8_t pictures[IMAGE_CHUNK * IMAGE_BYTES];
-	image_match best[IMAGE_GROUP];
+	uint32_t lanes;   /* chunks of a block at a time */
+	uint32_t ticket;  /* the next chunk */
+	uint32_t done;    /* chunks that are compared */
+	int32_t files[3]; /* of the loop: library, queries, result */
+	uint32_t steps;   /* of block 0 before the others begin: it opens the files, and reads the
+			     queries */
+	uint32_t unused;
+	uint64_t queries_at; /* device addresses: the queries, */
+	uint64_t best;       /* image_match[queries_n], */
+	uint64_t chunks;     /* IMAGE_CHUNK pictures for each lane of each block */
 };
