@@ -7,6 +7,7 @@
 #include "weir/base.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 struct loops loops_table[CLIENTS_MAX];
 
