@@ -207,6 +207,14 @@ static int init_profiles(struct agent *agent, const char *cache)
 				 path);
 }
 
+static int init_coexec_file(struct agent *agent)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/" COEXEC_FILE_NAME, agent->config.state_dir);
+	return coexec_file_init(&agent->coexec_file, &agent->loop, &agent->scheduler.memory, path);
+}
+
 static int init_compile(struct agent *agent)
 {
 	const struct config *config = &agent->config;
@@ -281,6 +289,8 @@ static int init_parts(struct agent *agent)
 		r = scheduler_init(&agent->scheduler, &agent->loop, config->gpu.policy,
 				   &config->gpu.scheduling, &agent->gpus.all);
 	if (r == 0)
+		r = init_coexec_file(agent);
+	if (r == 0)
 		r = mps_init(&agent->mps, &agent->loop, &config->mps);
 	for (struct gpu *gpu = agent->gpus.all; r == 0 && gpu; gpu = gpu->hh.next)
 		configure_gpu(agent, gpu);
@@ -344,6 +354,7 @@ void agent_deinit(struct agent *agent)
 	pods_free(take(agent->pods));
 	compile_deinit(&agent->compile);
 	profile_file_deinit(&agent->profiles.file);
+	coexec_file_deinit(&agent->coexec_file);
 	profiles_deinit(&agent->profiles.profiles);
 	reload_deinit(&agent->reload);
 	mps_deinit(&agent->mps);

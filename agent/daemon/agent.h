@@ -11,6 +11,7 @@
 #include "daemon/report.h"
 #include "daemon/session.h"
 #include "mps/mps.h"
+#include "profile/coexec-file.h"
 
 struct agent {
 	struct config config;
@@ -26,6 +27,7 @@ struct agent {
 	struct scheduler scheduler;
 	struct compile compile;
 	struct profile_service profiles;
+	struct coexec_file coexec_file;
 	struct pods *pods; /* NULL: no Kubernetes */
 	struct decider decider;
 	struct report report;

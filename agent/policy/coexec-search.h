@@ -12,9 +12,10 @@
 
 #define COEXEC_DIP   0.05 /* one step down by less does not end a climb: it may be a dip */
 #define COEXEC_NOISE 0.02 /* of a measured speed-up */
-#define COEXEC_LEAST 0.05 /* a rate below that is no progress: such a configuration is not chosen \
-			   */
-#define COEXEC_LOW 0.85   /* of the best so far: an end below that is no place to climb from */
+#define COEXEC_LEAST                                                                            \
+	0.05            /* a rate below that is no progress: such a configuration is not chosen \
+			 */
+#define COEXEC_LOW 0.85 /* of the best so far: an end below that is no place to climb from */
 
 struct coexec_search {
 	unsigned n, n_kernels;

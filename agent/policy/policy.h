@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/coexec-plan.h"
+#include "policy/coexec.h"
 
 #define POLICY_NEVER        UINT64_MAX
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */
@@ -22,6 +22,7 @@
 #define POLICY_GAP          2000000ull /* ns: shorter gaps in a client's work may not be seen */
 #define POLICY_STATE_SIZE   40         /* bytes; a policy asserts that its type fits */
 
+struct coexec_memory;
 struct policy;
 
 struct policy_settings {

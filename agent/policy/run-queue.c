@@ -1,5 +1,7 @@
 #include "policy/run-queue.h"
 
+#include "policy/coexec-plan.h"
+
 #include <string.h>
 
 #include <utlist.h>

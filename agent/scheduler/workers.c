@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "scheduler/gpu.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -16,8 +17,8 @@ static uint64_t hash(uint64_t of, const void *bytes, size_t n)
 	return of;
 }
 
-/* What a client says of a kernel counts in its namespace (outside pods: for its user) only. A
- * kernel without a number is known as its client's. */
+/* What a client says of a kernel counts in its namespace (outside pods: for its user) only, and
+ * for the GPU's model. A kernel without a number is known as its client's. */
 static uint64_t number_of(const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -28,6 +29,7 @@ static uint64_t number_of(const struct client *client)
 	number = hash(number, tenant->namespace_, strlen(tenant->namespace_));
 	if (!*tenant->namespace_)
 		number = hash(number, &tenant->identity.uid, sizeof(tenant->identity.uid));
+	number = hash(number, client->gpu->name, strlen(client->gpu->name));
 	number = hash(number, &told, sizeof(told));
 	return number ? number : 1;
 }

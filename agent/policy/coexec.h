@@ -1,0 +1,72 @@
+/* Which clients of a level run at the same time, and with how many workers on an SM each
+ * (FlexSched).
+ *
+ * One client begins, the one that got least so far. Alone it shows which kernel it has, and how
+ * fast it gets on. Then others join it one by one: first those that are known to go well with it,
+ * then those of which nothing is known. How many workers each gets is found by trying
+ * (coexec-search.h) while all of them work. The result is remembered (coexec-memory.h). A
+ * client that makes the others' loss greater than its own gain waits for its turn: so where nothing
+ * goes together clients take turns.
+ *
+ * Speed is what a client reports as done (the time that its finished launches take alone) in a
+ * while, relative to the same while it was alone. Pure. */
+#pragma once
+
+#include "policy/coexec-search.h"
+#include "policy/coexec-space.h"
+
+#define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */
+#define COEXEC_TURN      100000000ull   /* ns: of several; then those that got less have theirs */
+#define COEXEC_WINDOW    30000000ull    /* ns: a measurement, at least */
+#define COEXEC_LONGEST   200000000ull   /* ns: a measurement, or the wait for it, at most; */
+#define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
+#define COEXEC_LIMIT     2000000000ull  /* ns: but no more than that */
+#define COEXEC_GRACE     20000000ull /* ns without work, after which a client has left the others */
+#define COEXEC_SOLO      2000000000ull /* ns in which a client's forms are found, at most */
+#define COEXEC_GAIN      0.03          /* of all together: less is not worth it */
+#define COEXEC_HOPE      1.2           /* the speed-up of a pair that was not tried */
+#define COEXEC_LOST      3u            /* measurements in a row that show a loss */
+
+struct run_queue_entry;
+
+/* Of a client, in its run_queue_entry. */
+struct coexec_client {
+	/* The caller's. */
+	struct coexec_kernel kernel;
+	uint64_t executed; /* ns of work done, as it takes alone */
+	bool tuning;       /* its forms are not settled */
+
+	uint32_t workers; /* that it may have on an SM; 0: not bounded */
+	bool runs;        /* with others or alone; else it waits */
+
+	/* Internal. */
+	bool together;            /* it is a member */
+	bool known;               /* its kernel, and its speed alone */
+	double alone;             /* ns of work in a ns; 0: not known */
+	uint64_t served, counted; /* ns of work by weight; `executed` that this includes */
+	uint64_t solo_since;      /* it is alone to become known; 0: not yet */
+	uint64_t refused;         /* the plan's `sets` when it was tried in vain */
+	uint64_t settles;         /* `executed` from when the configuration holds */
+	uint64_t seen, first_at, last_at, first, last; /* ends of launches in a measurement */
+};
+
+enum coexec_phase { COEXEC_SETTLING, COEXEC_MEASURING };
+
+/* Of a level's run queue. Zero: nobody runs. */
+struct coexec_plan {
+	struct run_queue_entry *members[COEXEC_MOST];
+	uint64_t numbers[COEXEC_MOST]; /* their kernels */
+	unsigned n;
+	struct coexec_configuration now, before; /* the last one joined */
+	double speed_up;                         /* found for the members; 1: one */
+	struct coexec_space space;
+	struct coexec_search search;
+	bool searching;
+	enum coexec_phase phase;
+	unsigned lost;
+	uint64_t since;      /* of the phase */
+	uint64_t turn_since; /* the members run */
+	uint64_t service;    /* what the one that began had got by then */
+	uint64_t sets;       /* counts the sets of members that were settled */
+	uint64_t searches;   /* counter */
+};
