@@ -69,6 +69,14 @@ LIBRARIES += libweir-loop
 libweir-loop_SRC      := $(wildcard runtime-lib/loop/*.c)
 libweir-loop_CPPFLAGS := -isystem $(CUDA_HOME)/include
 LOOP_LIBS := -luring -ldl
+UNIT_TESTS += test-gpu-loop-rings test-gpu-loop-io
+test-gpu-loop-rings_SRC  := runtime-lib/tests/test-gpu-loop-rings.c runtime-lib/loop/rings.c
+test-gpu-loop-rings_LIBS := -lcmocka
+test-gpu-loop-io_SRC  := runtime-lib/tests/test-gpu-loop-io.c $(patsubst %,runtime-lib/loop/%.c,io-uring io-pool workers)
+test-gpu-loop-io_LIBS := -luring -lcmocka
+UNEMULATED += test-gpu-loop-io
+FUZZERS += fuzz-gpu-loop
+fuzz-gpu-loop_SRC := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-gpu-loop loop/rings loop/address)
 EXTRA += $(B)/lib/libweir-loop.a
 
 # Tests run on a driver that only counts; programs find libweir by its SONAME, as they would anywhere.

@@ -18,14 +18,15 @@ $(LOOP_GEN)/kernels-ptx.c: $(LOOP_GEN)/kernels.ptx
 		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
 SHELL_TESTS += e2e/loop/loops.sh
 
-LOOP_TESTS := test-gpu-loop test-gpu-loop-net
+LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-faults
 UNIT_TESTS += $(LOOP_TESTS)
 define loop-test
 $1_SRC      := e2e/loop/$1.c e2e/loop/fixture.c
 $1_STATIC   := libweir-loop
-$1_CPPFLAGS := -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $$(LOOP_GEN)/kernels.ptx)"'
+$1_CPPFLAGS := -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $$(LOOP_GEN)/kernels.ptx)"' \
+               -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
 $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := $(LOOP_LIBS) -lcmocka
-$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx
+$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx $$(B)/bin/loop-runner
 endef
 $(foreach t,$(LOOP_TESTS),$(eval $(call loop-test,$t)))

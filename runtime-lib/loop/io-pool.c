@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -120,8 +121,6 @@ static int64_t send_more(struct io *io)
 
 static int64_t attempt_once(struct io *io)
 {
-	char byte;
-
 	switch (io->kind) {
 	case IO_ACCEPT:
 		return accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
@@ -132,9 +131,11 @@ static int64_t attempt_once(struct io *io)
 	case IO_SEND:
 		return send_more(io);
 	case IO_READABLE:
-		/* An error is told by the receive that follows. */
-		return recv(io->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN ? -1
-											      : 0;
+		/* A look by recv() would take an error that the receive is to tell. */
+		errno = EAGAIN;
+		return poll(&(struct pollfd){.fd = io->fd, .events = POLLIN | POLLRDHUP}, 1, 0) > 0
+			       ? 0
+			       : -1;
 	default:
 		errno = ENOSYS;
 		return -1;

@@ -97,6 +97,28 @@ static void terminate(struct rings *rings, uint32_t slot, const struct weir_loop
 		rings_data(rings, slot)[request->size] = 0;
 }
 
+/* Starts or answers the slot's request. Returns the batch's next slot. */
+static uint16_t begin(struct rings *rings, uint32_t slot,
+		      void (*start)(void *context, uint32_t slot,
+				    const struct weir_loop_request *request),
+		      void *context)
+{
+	struct weir_loop_request request;
+
+	/* Once: the kernel may write it at any time. */
+	memcpy(&request, &rings->requests[slot], sizeof(request));
+	int error = check(&request);
+	rings->busy[slot] = 1;
+	if (error) {
+		rings->refused++;
+		rings_answer(rings, slot, error);
+	} else {
+		terminate(rings, slot, &request);
+		start(context, slot, &request);
+	}
+	return request.next;
+}
+
 bool rings_take(struct rings *rings,
 		void (*start)(void *context, uint32_t slot,
 			      const struct weir_loop_request *request),
@@ -109,23 +131,13 @@ bool rings_take(struct rings *rings,
 	if ((uint32_t)(doorbell >> 32) != rings->batches + 1)
 		return false;
 	rings->batches++;
-	/* A slot that is busy, or none, ends the batch. So a batch that never ends does not exist.
+	/* A slot that is busy, or none, ends the batch; so does one with more requests than slots.
 	 */
-	while (slot < rings->slots && !rings->busy[slot]) {
-		struct weir_loop_request request;
-		memcpy(&request, &rings->requests[slot], sizeof(request));
-		int error = check(&request);
-		rings->busy[slot] = 1;
-		if (error) {
-			rings->refused++;
-			rings_answer(rings, slot, error);
-		} else {
-			terminate(rings, slot, &request);
-			start(context, slot, &request);
-		}
-		if (request.next == WEIR_LOOP_NO_SLOT)
+	for (uint32_t n = 0; n < rings->slots && slot < rings->slots && !rings->busy[slot]; n++) {
+		uint16_t next = begin(rings, slot, start, context);
+		if (next == WEIR_LOOP_NO_SLOT)
 			return true;
-		slot = request.next;
+		slot = next;
 	}
 	rings->refused++;
 	return true;
