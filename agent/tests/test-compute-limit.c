@@ -200,7 +200,7 @@ static void test_slices(void **state)
 	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
 	world.tenants[1].compute_limit = 30;
 	change();
-	assert_int_equal(world.clients[0].channels.slice, SLICE_LIMITED);
+	assert_int_equal(world.clients[0].channels.slice, 15000);
 	world.tenants[1].compute_limit = 0;
 	change();
 	/* Somebody is above: they take turns. */
