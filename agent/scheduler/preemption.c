@@ -283,8 +283,9 @@ static void look_for_death(struct client *client, uint64_t now)
 }
 
 /* It makes room for a tight objective whose work fits into one slice. A stop, or its end, would
- * interrupt that work: the driver lets the GPU switch anew. On an H100 that made a request of 0.3
- * ms 0.3 ms longer. */
+ * interrupt that work: the driver lets the GPU switch anew. Requests of 0.3 ms took 0.54 ms in the
+ * median on an H100, of which 0.16 is the switch; with stops, and a hold of 0.1 ms at first, 0.77.
+ */
 static bool makes_room_shortly(const struct client *client)
 {
 	const struct run_queue_entry *current = client->entry.queue->current;
