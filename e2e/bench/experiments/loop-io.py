@@ -17,6 +17,8 @@ SIZES = (4, 16, 64, 256, 1024, 4096, 16384, 65536)  # KiB of a request
 BOUNDED = 1024  # from this size on
 BYTES = {4: 32 << 20, 16: 128 << 20}  # of the file with small requests
 MOST = 512 << 20
+PASSES = 4  # over the file
+BLOCKS, LANES = 16, 8  # of the loop: 128 requests at a time
 WAYS = ("loop", "read", "uring", "link")
 
 
@@ -27,7 +29,9 @@ def named(kib):
 def at_size(bench, kib):
     small = bench.node.simulated
     total = max(256, 4 * kib) * KIB if small else BYTES.get(kib, MOST)
-    options = {"folder": ports.files(bench), "size": kib * KIB, "bytes": total}
+    options = {"folder": ports.files(bench), "size": kib * KIB, "bytes": total, "iterations": 1 if small else PASSES}
+    if not small:
+        options |= {"blocks": BLOCKS, "lanes": LANES}
     found = {}
     for way in WAYS:
         try:

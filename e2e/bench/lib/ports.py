@@ -37,9 +37,9 @@ def measure(bench, program, key, weir=False, times=TIMES, **options):
     return next(result for result in results if result[key] == middle)
 
 
-def blocks(bench, service):
-    """Of a server's loop: more than a few do not help small requests; products have an SM each."""
-    return {} if bench.node.simulated else {"blocks": 132 if service == "matmul" else 64}
+def blocks(bench, work):
+    """Of a loop: more than a few do not help small requests; what computes has a block on each SM."""
+    return {} if bench.node.simulated else {"blocks": 132 if work in ("matmul", "tokens") else 64}
 
 
 def free_port():
