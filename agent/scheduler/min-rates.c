@@ -64,6 +64,15 @@ static bool lacks(const struct client *client)
 	return usage && !usage->rate.ahead && tenant_has_work(client->gpu, client->tenant);
 }
 
+static bool has_others(const struct gpu *gpu, const struct tenant *tenant)
+{
+	const struct client *client = gpu->clients;
+
+	while (client && client->tenant == tenant)
+		client = client->gpu_next;
+	return client;
+}
+
 static bool others_have_work(const struct gpu *gpu, const struct tenant *tenant)
 {
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
@@ -258,6 +267,8 @@ static uint64_t next_look(const struct gpu *gpu, const struct client *client,
 
 	if (!tenant_has_work(gpu, client->tenant))
 		return POLICY_NEVER;
+	if (!has_others(gpu, client->tenant))
+		return now + MIN_RATES_ALONE_NS;
 	if (!others_have_work(gpu, client->tenant))
 		return now + MIN_RATES_QUIET_NS;
 	return now + smaller(larger(due, MIN_RATES_LATE_NS), MIN_RATES_LOOK_NS);
@@ -316,7 +327,8 @@ void min_rates_refresh(struct gpu *gpu, uint64_t now)
 		if (usage)
 			min_rate_set(&usage->rate, wanted);
 		gpu->rated |= rated(client) != NULL;
-		client_set_flag(client, WEIR_CONTROL_RATED, rated(client));
+		client_set_flag(client, WEIR_CONTROL_RATED,
+				rated(client) && has_others(gpu, client->tenant));
 		if (!rated(client))
 			end(gpu, client);
 	}

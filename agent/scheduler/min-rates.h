@@ -14,9 +14,10 @@
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
 
-#define MIN_RATES_LOOK_NS  1000000ull  /* between two looks while it and others have work */
-#define MIN_RATES_QUIET_NS 10000000ull /* and while nobody else has */
-#define MIN_RATES_LATE_NS  100000ull   /* no look is sooner than this */
+#define MIN_RATES_LOOK_NS  1000000ull   /* between two looks while it and others have work */
+#define MIN_RATES_QUIET_NS 10000000ull  /* while nobody else has work */
+#define MIN_RATES_ALONE_NS 100000000ull /* while there is nobody else */
+#define MIN_RATES_LATE_NS  100000ull    /* no look is sooner than this */
 
 /* Clients of @gpu have come or gone, or rates or levels have changed. */
 void min_rates_refresh(struct gpu *gpu, uint64_t now);

@@ -417,7 +417,7 @@ static void test_pod(void **state)
 	/* So does a minimum rate, which same-level clients leave to it up to its share. */
 	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "0.8");
 	tell_changed(&agent);
-	assert_true(fake.control->flags & WEIR_CONTROL_RATED);
+	assert_true(fake.control->flags & WEIR_CONTROL_TELL);
 	cleanup(freep) char *rates = rig_status();
 	assert_non_null(strstr(rates, "\"minRate\":0.8,\"minRateMissed\":false"));
 	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "80%");
@@ -433,7 +433,7 @@ static void test_pod(void **state)
 	assert_non_null(strstr(status, "\"yieldRefused\":\"half\",\"yield\":\"whole\""));
 	assert_int_equal(fake.control->yield, 0);
 	assert_non_null(strstr(status, "\"minRateRefused\":\"80%\""));
-	assert_false(fake.control->flags & WEIR_CONTROL_RATED);
+	assert_false(fake.control->flags & WEIR_CONTROL_TELL);
 
 	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
 	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");

@@ -83,8 +83,11 @@ static void test_demand(void **state)
 {
 	(void)state;
 	come_with(0, 2, 700, MPS);
-	come_with(1, 0, 0, MPS);
 	show(0);
+	/* There is nobody else: it need not report often. */
+	assert_false(world.control[0].flags & WEIR_CONTROL_RATED);
+	assert_true(look_after(MS) > 50 * MS);
+	come_with(1, 0, 0, MPS);
 	work(1, 50 * MS);
 	assert_true(world.control[0].flags & WEIR_CONTROL_RATED);
 	assert_true(world.control[0].flags & WEIR_CONTROL_TELL);
