@@ -79,6 +79,7 @@ struct client {
 	bool leaves;   /* it is ahead of its minimum rate: its demand does not count */
 	struct {
 		uint64_t executed, wanted; /* ns; counters, as of the last look */
+		bool busy;                 /* it had work then */
 	} rate;
 	struct preemption preemption;
 	uint64_t stopped_until; /* ns, as it was told; 0: it is not stopped */

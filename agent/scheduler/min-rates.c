@@ -109,17 +109,18 @@ static bool is_alone(const struct gpu *gpu, const struct client *client)
 	return !other;
 }
 
-/* ns until launches of others have ended that have begun. Those that can leave are sooner gone. */
+/* ns until launches of others have ended that have begun, or until they are stopped. Those that can
+ * leave are sooner gone. */
 static uint64_t leaving(const struct gpu *gpu, const struct tenant *tenant)
 {
 	uint64_t longest = 0;
 
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
 		const struct weir_status_page *status = client->pages.status;
-		uint64_t n = client->tenant == tenant || !runs_beside(client)
-				     ? 0
-				     : atomic_load(&status->outstanding);
-		if (n)
+		uint64_t n = client->tenant == tenant ? 0 : atomic_load(&status->outstanding);
+		if (n && !runs_beside(client))
+			longest = larger(longest, MIN_RATES_STOP_NS);
+		else if (n)
 			longest = larger(longest, atomic_load(&status->remaining) / n);
 	}
 	return 2 * smaller(longest, MIN_RATE_LEAVING_NS);
@@ -144,21 +145,21 @@ static unsigned hindrances(const struct gpu *gpu, const struct client *client)
 	return found;
 }
 
-/* What the client ran and wanted to run since the last look. An older libweir does not count the
- * time. */
+/* What the client ran and wanted to run since the last look. The agent's clock counts a client that
+ * is busy, as reports come late and in lumps; short work between two looks counts as reported. */
 static struct min_rate_use read_client(struct client *client, uint64_t passed)
 {
 	const struct weir_status_page *status = client->pages.status;
 	uint64_t executed = atomic_load(&status->executed), before = client->rate.executed;
 	uint64_t wanted = atomic_load(&status->demand_time), since = client->rate.wanted;
+	bool busy = has_work(client), was_busy = client->rate.busy;
 	struct min_rate_use use = {
 		.work = before && executed > before ? executed - before : 0,
 		.time = since && wanted > since ? smaller(wanted - since, passed) : 0,
 	};
 
-	client->rate.executed = executed;
-	client->rate.wanted = wanted;
-	if (!wanted && has_work(client))
+	client->rate = (typeof(client->rate)){.executed = executed, .wanted = wanted, .busy = busy};
+	if (busy && was_busy)
 		use.time = passed;
 	return use;
 }
@@ -208,7 +209,9 @@ static void charge(struct gpu *gpu, struct client *client, struct usage *usage, 
 
 /* Who lacks its rate. Bits by level; the first one that must learn its speed alone. */
 struct lacking {
-	uint8_t levels, holding; /* also among same-level clients */
+	uint8_t levels; /* at all; for MIN_RATE_SETTLE_NS without a pause */
+	uint8_t lasting;
+	uint8_t holding; /* also among same-level clients */
 	const struct client *learning;
 };
 
@@ -219,16 +222,20 @@ static struct lacking find_lacking(const struct gpu *gpu)
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
 		if (!lacks(client))
 			continue;
+		const struct min_rate *rate = &rated(client)->rate;
 		found.levels |= (uint8_t)(1u << client->level);
+		found.lasting |= (uint8_t)((rate->owned >= MIN_RATE_SETTLE_NS) << client->level);
 		found.holding |= (uint8_t)(client->tenant->min_rate_holds << client->level);
-		if (!found.learning && min_rate_learns(&rated(client)->rate))
+		if (!found.learning && min_rate_learns(rate))
 			found.learning = client;
 	}
 	return found;
 }
 
 /* @client must wait for one that lacks its rate. @leaves: it is ahead of its own. Of several that
- * lack theirs the first one learns its speed alone first. */
+ * lack theirs the first one learns its speed alone first. Lower-level clients wait for its demand
+ * anyway. Where clients take turns they would slip into each gap between its kernels, which costs
+ * it two switches: they are stopped, but not for work that is soon done. */
 static bool waits(const struct client *client, const struct lacking *lacking, bool leaves)
 {
 	uint8_t own = (uint8_t)(1u << client->level), above = (uint8_t)(0xfe << client->level);
@@ -238,7 +245,8 @@ static bool waits(const struct client *client, const struct lacking *lacking, bo
 		return lacking->levels;
 	if (lacks(client))
 		return first && first->tenant != client->tenant && first->level >= client->level;
-	return (lacking->levels & above && runs_beside(client)) || lacking->holding & own;
+	uint8_t above_all = runs_beside(client) ? lacking->levels : lacking->lasting;
+	return above_all & above || lacking->holding & own;
 }
 
 static void apply(struct gpu *gpu, struct client *client, const struct lacking *lacking)
@@ -313,6 +321,7 @@ static void end(struct gpu *gpu, struct client *client)
 	if (client->leaves && !client->over_limit)
 		gpu_pause(gpu, client, false);
 	client->kept_out = client->leaves = false;
+	client->rate = (typeof(client->rate)){0};
 }
 
 void min_rates_refresh(struct gpu *gpu, uint64_t now)

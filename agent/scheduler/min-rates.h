@@ -1,8 +1,8 @@
 /* Applies minimum rates (policy/min-rate.h): says which clients must not run so that a container
  * gets its minimum rate, and when one that is ahead of it leaves the GPU to others.
  *
- * - While a container lacks its rate, clients below it wait for its demand, as ever. Where clients
- *   run at the same time (MPS) they are held besides, so that none keeps a part of the SMs.
+ * - While a container lacks its rate, clients below it wait for its demand, as ever, and are held
+ *   besides. So none keeps a part of the SMs (MPS), or slips into the gaps between its kernels.
  *   Same-level clients are held, if the rate is no more than the container's share, or it may have
  *   more. Others with minimum rates that are ahead are held whatever their level.
  * - While it is ahead its demand does not count (WEIR_CONTROL_LEAVES). Under MPS it runs beside the
@@ -17,6 +17,7 @@
 #define MIN_RATES_LOOK_NS  1000000ull   /* between two looks while it and others have work */
 #define MIN_RATES_QUIET_NS 10000000ull  /* while nobody else has work */
 #define MIN_RATES_ALONE_NS 100000000ull /* while there is nobody else */
+#define MIN_RATES_STOP_NS  3000000ull   /* until lower-level clients are stopped */
 #define MIN_RATES_LATE_NS  100000ull    /* no look is sooner than this */
 
 /* Clients of @gpu have come or gone, or rates or levels have changed. */

@@ -78,6 +78,40 @@ static void test_below_mps(void **state)
 	assert_int_equal(world.control[1].hold, 0);
 }
 
+/* What it ran while it had none is no credit. */
+static void test_later(void **state)
+{
+	(void)state;
+	come_with(0, 2, 500, MPS);
+	come_with(1, 0, 0, MPS);
+	show(0);
+	work(1, 50 * MS);
+	run(SECOND);
+	world.tenants[0].min_rate = 0;
+	change();
+	run(3 * SECOND);
+	world.tenants[0].min_rate = 800;
+	change();
+	assert_in_range(ms_of(0, SECOND), 770, 860);
+}
+
+/* Lower-level clients are stopped while it lacks its rate, but not for work that is soon done. */
+static void test_stops(void **state)
+{
+	(void)state;
+	come_with(0, 2, 1000, TIMESLICE);
+	come_with(1, 0, 0, TIMESLICE);
+	show(0);
+	work(1, 50 * MS);
+	run(2 * MS);
+	assert_false(world.clients[1].channels.stopped);
+	run(5 * MS);
+	assert_true(world.clients[1].channels.stopped);
+	work(0, 0);
+	run(12 * MS);
+	assert_false(world.clients[1].channels.stopped);
+}
+
 /* Its demand is taken away and given back, also if the client shows it at the wrong time. */
 static void test_demand(void **state)
 {
@@ -241,6 +275,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		RATE_TEST(test_below_timeslice),
 		RATE_TEST(test_below_mps),
+		RATE_TEST(test_later),
+		RATE_TEST(test_stops),
 		RATE_TEST(test_demand),
 		RATE_TEST(test_equals_timeslice),
 		RATE_TEST(test_equals_slices),
