@@ -4,6 +4,7 @@
   sh              commands; each is checked: helm installs and upgrades are rendered with their settings, weirctl and
                   make must know the command, kubectl lines must parse
   sh run          the same, and they are executed in the repository's root
+  sh cluster      the same, and a test executes them on a cluster, with its names for NODE, NAMESPACE and POD
   text output     what the commands above print, with `…` for anything
   yaml manifest   objects for the API server: HELM renders them, and `--manifests FOLDER` writes them for a test that
                   has one (e2e/cluster/tests/chart.sh)
@@ -19,6 +20,7 @@ readers the commands are.
   pages.py --steps FOLDER PAGE TAG...           writes the commands of all readers and of those with these tags, and
                                                 their output, as FOLDER/LINE.sh and LINE.output, for a test that runs
                                                 them (e2e/cluster/tests/quick-start.sh)
+  pages.py --cluster FOLDER PAGE NAME=VALUE...  the same for the commands of kind `sh cluster`, with these values
   pages.py --compare OUTPUT SAID                says which line of such an output is not, in its place, in the file SAID
 """
 import json
@@ -58,8 +60,8 @@ def run(*command, text=None):
     return None if done.returncode == 0 else (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
 
 
-def written(name, text):
-    path = os.path.join(scratch.name, name)
+def written(name, text, folder=None):
+    path = os.path.join(folder or scratch.name, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -92,7 +94,8 @@ def check_command(line):
     if words[0] == "helm":
         return check_helm(words)
     if "weirctl" in words or words[:2] == ["kubectl", "weir"]:
-        command = words[words.index("weirctl" if "weirctl" in words else "weir") + 1]
+        after = words[words.index("weirctl" if "weirctl" in words else "weir") + 1:]
+        command = after[2 if after[0] == "--node" else 0]
         usage = subprocess.run([f"{B}/bin/weirctl", "--help"], capture_output=True, text=True, check=True).stdout
         return None if re.search(rf"\[OPTION...\] {command}\b", usage) else f"weirctl has no command {command}"
     if words[0] == "make":
@@ -145,7 +148,7 @@ def check_promql(text, _):
                             written("rules.yaml", json.dumps({"groups": [{"name": "page", "rules": rules}]})))
 
 
-CHECKS = {"sh": check_sh, "sh run": check_sh, "yaml manifest": check_manifest, "yaml values": check_values,
+CHECKS = {"sh": check_sh, "sh run": check_sh, "sh cluster": check_sh, "yaml manifest": check_manifest, "yaml values": check_values,
           "yaml agent": check_config, "yaml plugin": check_config, "promql": check_promql, "yaml part": lambda *_: None, "text": lambda *_: None,
           "text output": lambda *_: None}
 
@@ -160,8 +163,15 @@ def write_steps(folder, page, *chosen):
     for number, kind, text in fences(page):
         kind, tags = split(kind)
         if tags <= set(chosen) and kind in ("sh", "text output"):
-            with open(f"{folder}/{number:04}.{'sh' if kind == 'sh' else 'output'}", "w", encoding="utf-8") as file:
-                file.write(text)
+            written(f"{number:04}.{'sh' if kind == 'sh' else 'output'}", text, folder)
+
+
+def write_cluster(folder, page, *values):
+    for number, kind, text in fences(page):
+        for name, value in (word.split("=", 1) for word in values):
+            text = re.sub(rf"\b{name}\b", value, text)
+        if kind == "sh cluster":
+            written(f"{os.path.basename(page)}-{number:04}.sh", text, folder)
 
 
 def compare(output, said):
@@ -199,8 +209,9 @@ def main():
 
 
 arguments = sys.argv[1:]
-if arguments[0] in ("--steps", "--compare"):
-    (write_steps if arguments[0] == "--steps" else compare)(*arguments[1:])
+others = {"--steps": write_steps, "--cluster": write_cluster, "--compare": compare}
+if arguments[0] in others:
+    others[arguments[0]](*arguments[1:])
     sys.exit()
 manifests = arguments[1] if arguments[0] == "--manifests" else None
 helm, *pages = arguments[2:] if manifests else arguments

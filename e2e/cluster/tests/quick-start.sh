@@ -1,7 +1,7 @@
 #!/bin/bash
 # The quick start page as it reads, on a cluster that `kubeadm init` has just made, with a simulated GPU: its commands one
 # after another, and what they print. Before the page's uninstall, mistakes that a new operator makes, and what
-# `kubectl weir` says of them. WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running for a minute at the end.
+# `kubectl weir` says of them, and the other pages' commands for a cluster. Names are pages and lines. WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running for a minute at the end.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 here=$PWD/e2e/cluster
@@ -22,22 +22,29 @@ operator() {
 
 # A step that fails ends the test: the next ones build on it.
 step() {
-    local line=${1##*/} began=$SECONDS
-    line=$((10#${line%.sh}))
+    local began=$SECONDS name
+    name=$(basename "$1" .sh)
     operator "$1" > "$W/said" 2>&1 || {
-        echo "not ok - quick start: the commands in line $line"
+        echo "not ok - quick start: commands $name"
         sed 's/^/# /' "$W/said" | tail -n 20
         describe
         exit 1
     }
-    echo "ok - quick start: the commands in line $line ($((SECONDS - began)) s)"
+    echo "ok - quick start: commands $name ($((SECONDS - began)) s)"
+}
+
+# other_page PAGE: its commands for a cluster.
+other_page() {
+    local file
+    python3 deploy/tests/pages.py --cluster "$W/pages" "deploy/docs/$1.md" "NODE=$NODE" NAMESPACE=default POD=server || exit 1
+    for file in "$W/pages/$1".md-*; do step "$file"; done
 }
 
 shows() {
-    local line=${1##*/} problem
-    line=$((10#${line%.output}))
-    problem=$(python3 deploy/tests/pages.py --compare "$1" "$W/said" 2>&1) && echo "ok - quick start: the output in line $line" && return
-    echo "not ok - quick start: the output in line $line"
+    local name problem
+    name=$(basename "$1" .output)
+    problem=$(python3 deploy/tests/pages.py --compare "$1" "$W/said" 2>&1) && echo "ok - quick start: output $name" && return
+    echo "not ok - quick start: output $name"
     echo "# $problem"
     sed 's/^/# /' "$W/said" | tail -n 20
     failed=1
@@ -84,7 +91,8 @@ explain_says() { # WORDS POD
     until_ok 20 reads "$1" kubectl weir explain "$2"
 }
 
-mistake() { # WHAT COMMAND...
+# holds WHAT COMMAND...: the command succeeds; otherwise the last output is shown.
+holds() {
     local what=$1
     shift
     "$@" && echo "ok - quick start: $what" && return
@@ -111,19 +119,23 @@ END
 
 mistakes() {
     export KUBECONFIG=$CLUSTER_CONFIG
-    mistake "a misspelt level is refused, with the ones that there are" \
+    holds "a misspelt level is refused, with the ones that there are" \
         apply_says "weir.dev/priority: 'High' is no level: expected low, normal, high or critical" odd 10 'weir.dev/priority: High'
-    mistake "so is a misspelt annotation" apply_says "weir.dev/prio: no annotation of Weir: expected" odd 10 'weir.dev/prio: high'
-    mistake "so are 150 shares" apply_says 'up to 99 (a part of one GPU) or for a multiple of 100' odd 150
-    class=nvidiaa mistake "so is a RuntimeClass that is not there" apply_says 'RuntimeClass "nvidiaa" not found' odd 10
-    mistake "a level that the namespace may not raise has a reason" \
+    holds "so is a misspelt annotation" apply_says "weir.dev/prio: no annotation of Weir: expected" odd 10 'weir.dev/prio: high'
+    holds "so are 150 shares" apply_says 'up to 99 (a part of one GPU) or for a multiple of 100' odd 150
+    class=nvidiaa holds "so is a RuntimeClass that is not there" apply_says 'RuntimeClass "nvidiaa" not found' odd 10
+    holds "a level that the namespace may not raise has a reason" \
         explained_after "'high' refused: the pod has level low (QoS class BestEffort)" raised 10 'weir.dev/priority: high'
-    mistake "a pod without room has a reason, and what is free" \
+    holds "a pod without room has a reason, and what is free" \
         explained_after 'this node has free shares by GPU: 40; the largest part that fits: 40' large 80
-    mistake "so has one that wants more GPUs than there are" explained_after 'asks for 2 whole GPUs' huge 200
-    mistake "a pod that is not there" reads '"nowhere" not found' kubectl weir explain nowhere
-    mistake "kubectl weir finds the node, and says if no agent is there" elsewhere
-    mistake "kubectl weir asks each node for other commands" reads "$NODE:" kubectl weir status
+    holds "so has one that wants more GPUs than there are" explained_after 'asks for 2 whole GPUs' huge 200
+    holds "a pod that is not there" reads '"nowhere" not found' kubectl weir explain nowhere
+    holds "kubectl weir finds the node, and says if no agent is there" elsewhere
+    holds "kubectl weir asks each node for other commands" reads "$NODE:" kubectl weir status
+}
+
+never_restarted() {
+    [ "$(kubectl get pods server batch -o jsonpath='{.items[*].status.containerStatuses[0].restartCount}')" = "0 0" ]
 }
 
 # What the page promises of the uninstall.
@@ -133,7 +145,7 @@ left() {
     find "$PLUGINS" -name 'weir*'
     kubectl get all,configmaps,secrets -n weir-system -o name | grep -v kube-root-ca.crt
     kubectl get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings -o name | grep weir
-    kubectl get node "$NODE" -o jsonpath='{.metadata.labels}' | grep -o 'weir.dev/[a-z.-]*'
+    kubectl get node "$NODE" -o jsonpath='{.metadata.labels}' | grep -o 'weir.dev/gpu[a-z.-]*'
 }
 
 nothing_left() {
@@ -158,13 +170,20 @@ echo "ok - quick start: kubeadm init makes a cluster of one node ($((SECONDS - b
 
 # The page's make is a run of its own.
 unset MAKEFLAGS MAKELEVEL MFLAGS
-mkdir "$W/steps"
+mkdir "$W"/{steps,pages}
 python3 deploy/tests/pages.py --steps "$W/steps" $page kubeadm simulated || exit 1
 for file in "$W"/steps/*; do
     case $file in
     *.output) shows "$file" ;;
     *)
-        ! grep -q 'helm uninstall' "$file" || mistakes
+        case $(cat "$file") in
+        *'delete pod server'*)
+            mistakes
+            for other in install slow-pod faq profiles choosing upgrade; do other_page $other; done
+            holds "upgrade and rollback restart no container of a pod" never_restarted
+            ;;
+        *'helm uninstall'*) other_page migration ;;
+        esac
         step "$file"
         ;;
     esac
