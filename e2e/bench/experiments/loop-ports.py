@@ -76,7 +76,7 @@ def server(bench, service):
     found = {}
     for way in SERVER_WAYS:
         with ports.serving(bench, service, way, **ports.blocks(bench, service)) as (port, _):
-            found[way] = ports.ask(bench, service, port, seconds, CONNECTIONS)
+            found[way] = ports.ask_together(bench, service, port, seconds, CONNECTIONS)
     best = max(SERVER_WAYS[:2], key=lambda way: found[way]["requests_per_second"])
     slower = found[best]["requests_per_second"] / found["loop"]["requests_per_second"]
     told = "; ".join(f"{way} {ports.shown(result)}" for way, result in found.items())

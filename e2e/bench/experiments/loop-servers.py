@@ -177,8 +177,8 @@ def store(bench):
     seconds = sharing.short(bench, 2.0)
     for way in ("cpu", "driven", "loop"):
         with ports.serving(bench, "kv", way, way == "loop", **ports.blocks(bench, "kv")) as (port, _):
-            result = ports.ask(bench, "kv", port, seconds, STORE_CONNECTIONS)
-            single = ports.ask(bench, "kv", port, seconds, 1)
+            result = ports.ask_together(bench, "kv", port, seconds, STORE_CONNECTIONS)
+            single = ports.ask(bench, "kv", port, seconds, 1, first=STORE_CONNECTIONS)
         told = f"one connection: {ports.shown(single)}"
         bench.report.add(f"key-value store, {way}, {STORE_CONNECTIONS} connections", ports.shown(result), baselines=told)
 

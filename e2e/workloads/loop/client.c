@@ -40,7 +40,7 @@ struct client {
 	const struct service *service;
 	uint32_t size;
 	size_t request_bytes, reply_bytes;
-	uint64_t port, count, requests_max, rate;
+	uint64_t port, count, first, requests_max, rate;
 	struct connection connections[CONNECTIONS_MAX];
 	struct samples us;
 	int epoll;
@@ -75,7 +75,8 @@ static void open_connection(struct client *client, uint32_t number)
 	struct connection *connection = &client->connections[number];
 	struct epoll_event event = {EPOLLIN, {.ptr = connection}};
 
-	connection->conversation = (struct conversation){number, client->size, 0};
+	connection->conversation =
+		(struct conversation){(uint32_t)client->first + number, client->size, 0};
 	connection->request = workload_alloc(client->request_bytes);
 	connection->reply = workload_alloc(client->reply_bytes);
 	connect_one(client, connection);
@@ -229,13 +230,15 @@ static void parse(struct client *client, struct workload *w, int argc, char **ar
 		{"service", OPTION_TEXT, &name, "echo, matmul or kv"},
 		{"port", OPTION_NUMBER, &client->port, "the server's, on loopback"},
 		{"connections", OPTION_NUMBER, &client->count, "at the same time; default 4"},
+		{"first", OPTION_NUMBER, &client->first,
+		 "number of the first connection; those of other clients must be others"},
 		{"rate", OPTION_NUMBER, &client->rate, "requests a second, of all connections"},
 		{0}};
 
 	workload_parse(w, argc, argv, "asks a server on loopback; --iterations: requests", own);
 	client->service = service_find(name, w->size);
-	if (client->count < 1 || client->count > CONNECTIONS_MAX || client->port < 1 ||
-	    client->port > UINT16_MAX) {
+	if (client->count < 1 || client->count > CONNECTIONS_MAX || client->first > 1u << 20 ||
+	    client->port < 1 || client->port > UINT16_MAX) {
 		fprintf(stderr, "--connections: 1 to %d; --port: needed\n", CONNECTIONS_MAX);
 		exit(2);
 	}

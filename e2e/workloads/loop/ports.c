@@ -150,6 +150,7 @@ static void make_loops(struct program *program)
 		const struct plan_launch *launched = &program->plan.launches[i];
 		const struct weir_loop_options options = {.threads = launched->shape.block[0],
 							  .shared = launched->shape.shared,
+							  .staging = 1,
 							  .name = program->only};
 
 		if (port_of(launched))

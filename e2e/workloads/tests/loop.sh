@@ -76,6 +76,7 @@ serve --service kv --way loop
 check "kv, loop: more connections than callbacks" run client --service kv --port "$port" --connections 64 --iterations 640
 check "kv, loop: requests at fixed times" run client --service kv --port "$port" --connections 4 --rate 200 --seconds 0.5
 (timeout -s KILL 1 "$B/bench/loop-client" --service kv --port "$port" --connections 8 --seconds 20; true) >/dev/null 2>&1
+check "kv, loop: a client beside it" run client --service kv --port "$port" --connections 2 --first 64 --iterations 50
 check "kv, loop: goes on after a client is killed" run client --service kv --port "$port" --connections 4 --iterations 100
 touch "$tmp/stop"
 wait "$server"
