@@ -124,7 +124,7 @@ weir-inside_SRC      := $(libweir.so_SRC)
 weir-inside_CPPFLAGS := $(libweir.so_CPPFLAGS)
 weir-inside_CFLAGS   := -Wno-deprecated-declarations
 weir-inside_DEPS     := $(GEN)/forward-names.inc
-INSIDE_TESTS := test-channel-groups test-expect test-expect-later test-stream-level test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code test-function test-function-end test-launch-path test-predict test-first-launch test-preempt test-preempt-spatial test-preempt-workers test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-demand-pages test-level-change test-profile
+INSIDE_TESTS := test-ahead test-channel-groups test-expect test-expect-later test-stream-level test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code test-function test-function-end test-launch-path test-predict test-first-launch test-preempt test-preempt-spatial test-preempt-workers test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-demand-pages test-level-change test-profile
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -138,7 +138,7 @@ $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
 $(foreach t,limit context agent wait code,$(eval test-memory-$t_SRC += runtime-lib/tests/limited.c))
 test-memory-agent_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
 test-autotune-length_LDFLAGS := -Wl,--wrap=client_now
-$(foreach t,test-profile test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
+$(foreach t,test-ahead test-profile test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 test-profile_SRC += runtime-lib/tests/formed.c
 $(foreach t,test-first-launch test-preempt test-preempt-spatial test-preempt-workers test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-expect test-expect-later,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/hinted.c))

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
+#include "compile/job.h"
+
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/file.h"

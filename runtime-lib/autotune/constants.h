@@ -22,6 +22,7 @@
 #define TICKET_NS         10000u    /* work of a ticket: much more than drawing it costs */
 #define TICKET_GROWTH_MAX 8u        /* larger tickets are tried up to this factor: neighbouring blocks share data */
 #define SHORT_SLICE_PARTS 7u        /* of 8 parts of the latency: slices take longer than their share of the time */
+#define CUT_TIMES_MAX     3u        /* slices of a grid that fits on the GPU take up to so many latencies */
 #define LONG_SLICE_NS     500000u   /* slice for same-level clients: costs little, and is short beside their quantum */
 #define WORKERS_MAX       65535u    /* of resumable kernels: the ABI's limit */
 

@@ -334,6 +334,9 @@ static void add_slices(struct autotuner *tuner, const struct kernel_facts *facts
 static void add_short_slices(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	add_slices(tuner, facts, tuner->settings->latency * SHORT_SLICE_PARTS / 8);
+	/* With fewer threads at a time such a kernel is slower, and it has no other form. */
+	for (unsigned times = 2; is_cut(tuner, facts) && times <= CUT_TIMES_MAX; times++)
+		add_slices(tuner, facts, times * tuner->settings->latency);
 }
 
 /* For same-level clients: a launch this long delays them. */

@@ -77,6 +77,12 @@ static inline uint64_t binding_demands(const struct level_binding *binding)
 	return binding->wait ? load_acquire(&demand_page(binding->wait)->word) & ~binding->own : 0;
 }
 
+/* Somebody above shares the GPU. */
+static inline bool binding_is_below(const struct level_binding *binding)
+{
+	return binding->wait && load_relaxed(&control_page(binding)->above);
+}
+
 /* A higher level has work outstanding. */
 static inline bool binding_demanded(const struct level_binding *binding)
 {

@@ -5,8 +5,8 @@
  * to another client.
  * - level is settled before anything is asked or told at that level.
  * - learn before stream: a sample is read before its stream is seen finished.
- * - stream before all that uses the totals; function before tuning before preempt, as forms are
- * made.
+ * - stream before all that uses the totals; ahead before function before tuning before preempt, as
+ *   forms are made.
  * - status tells what all others found. worker comes last, so that it has finished with a client
  *   before any other row forgets it.
  */
@@ -29,9 +29,11 @@
 #include "launch/preempt-slot.h"
 #include "measure/predict.h"
 #include "memory/memory.h"
+#include "preempt/ahead.h"
 #include "preempt/code.h"
 #include "preempt/first-launch.h"
 #include "preempt/function.h"
+#include "preempt/new-code.h"
 #include "preempt/tuning.h"
 #include "shim/ioctl.h"
 
@@ -76,6 +78,7 @@ const struct subsystem subsystems[] = {
 	{"predict", .round = predict_work},
 	{"code", .fork = code_fork},
 	{"linker", .fork = linker_fork},
+	{"ahead", .look = ahead_look, .drive = ahead_drive, .fork = new_code_fork},
 	{"function", .look = function_look, .drive = function_drive, .forget = function_forget,
 	 .fork = function_fork},
 	{"first launch", .settings = first_launch_settings, STATE(first_launch),

@@ -1,5 +1,6 @@
 #include "preempt/code.h"
 
+#include "preempt/new-code.h"
 #include "shim/thread.h"
 
 #include "weir/log.h"
@@ -149,11 +150,14 @@ void code_loaded(const void *handle, bool library, const void *data, size_t size
 	struct code code = {.handle = handle, .context = library ? NULL : driver_context()};
 
 	code.image = image_keep(data, size);
-	if (code.image)
-		log_debug("a %s with PTX is loaded, %s a context", library ? "library" : "module",
-			  driver_context() ? "with" : "without");
-	if (code.image || (!size && find_linked(data, &code)))
+	bool any = code.image;
+	if (any || (!size && find_linked(data, &code)))
 		insert(&code);
+	if (!any)
+		return;
+	log_debug("a %s with PTX is loaded, %s a context", library ? "library" : "module",
+		  driver_context() ? "with" : "without");
+	new_code_loaded(handle, library);
 }
 
 /* Takes out the code of this handle with its parts, or all code of the context. */
@@ -201,7 +205,10 @@ void code_unload(const void *handle, void (*unload)(const void *handle))
 
 struct code *code_take(CUcontext context)
 {
-	return context ? take_out(NULL, context) : NULL;
+	if (!context)
+		return NULL;
+	new_code_context_gone(context);
+	return take_out(NULL, context);
 }
 
 void code_put_back(struct code *taken)

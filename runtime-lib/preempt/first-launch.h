@@ -26,8 +26,7 @@ void first_launch_settings(void);
 /* Launch path: does such a launch wait? @predicted: ns; 0: not known. */
 static inline bool first_launch_waits(const struct level_binding *binding, uint64_t predicted)
 {
-	return !predicted && binding->wait && load_relaxed(&control_page(binding)->above) &&
-	       first_launch_patience;
+	return !predicted && binding_is_below(binding) && first_launch_patience;
 }
 
 /* Is everything there to launch the kernel @of in a form? Asks for what is missing. */

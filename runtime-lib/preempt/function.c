@@ -2,10 +2,12 @@
 
 #include "client/link.h"
 #include "client/request.h"
-#include "client/stream-level.h"
+#include "client/stream.h"
 #include "client/worker.h"
 #include "measure/kernel.h"
 #include "preempt/code.h"
+#include "preempt/load-moment.h"
+#include "preempt/new-code.h"
 
 #include "weir/log.h"
 
@@ -15,22 +17,14 @@
 #define WAYS 8u
 #define SETS (FUNCTIONS_MAX / WAYS)
 
-#define IDLE_WAIT (30 * NS_PER_MS)  /* ns that code waits for a moment in which nothing runs */
-#define MOVING    (250 * NS_PER_MS) /* ns: launches that ended this lately show that work goes on */
-
-/* Worker: an answer that is to be loaded. */
-struct load_wait {
-	uint64_t since;     /* 0: there is no answer */
-	uint64_t completed; /* launches, when last seen; */
-	uint64_t moved;     /* when that was seen to change; 0: not yet */
-};
-
 static struct function table[FUNCTIONS_MAX];
-static struct load_wait load_waits[CLIENTS_MAX];
 static _Atomic uint32_t used;                /* records in the table */
 static _Atomic uint32_t kernels_ready;       /* CUkernels with forms */
 static _Atomic int awaited[CLIENTS_MAX];     /* threads that wait for forms */
 static _Atomic uint32_t wanted[CLIENTS_MAX]; /* forms of a kernel of this client are wanted */
+
+/* Requests at a time for kernels that nobody has launched: the others find room, and a helper. */
+#define AHEAD_MAX 1u
 
 #define function_for_each(f) for (struct function * (f) = table; (f) < table + FUNCTIONS_MAX; (f)++)
 
@@ -82,7 +76,7 @@ static bool take_record(struct function *function, uint64_t key, struct client *
 	function->origin.handle = handle;
 	function->client = client;
 	function->changes = 0;
-	function->asks_soonest = function->soonest_asked = false;
+	function->asks_soonest = function->soonest_asked = function->is_ahead = false;
 	function->origin.cache_config = CU_FUNC_CACHE_PREFER_NONE;
 	atomic_store(&function->origin.owner, owner_of(handle, &function->origin.library));
 	atomic_store(&function->state, FUNCTION_NATIVE);
@@ -109,9 +103,21 @@ static bool move(struct function *function, int from, enum function_state to)
 
 void function_want(struct function *function)
 {
-	if (load_relaxed(&function->state) == FUNCTION_NATIVE &&
-	    move(function, FUNCTION_NATIVE, FUNCTION_WANTED))
+	bool first = load_relaxed(&function->state) == FUNCTION_NATIVE &&
+		     move(function, FUNCTION_NATIVE, FUNCTION_WANTED);
+
+	if (first || function->is_ahead)
 		atomic_store(&wanted[function->client->index], 1);
+	function->is_ahead = false;
+}
+
+bool function_want_ahead(struct function *function)
+{
+	if (!move(function, FUNCTION_NATIVE, FUNCTION_WANTED))
+		return false;
+	function->is_ahead = true;
+	atomic_store(&wanted[function->client->index], 1);
+	return true;
 }
 
 void function_await(const struct client *client, bool begins)
@@ -124,40 +130,15 @@ bool function_is_awaited(const struct client *client)
 	return atomic_load(&awaited[client->index]) != 0;
 }
 
-/* Loading code waits for all that runs in the context, and nobody launches meanwhile (H200). So
- * preferably nothing runs. Otherwise all that runs must be of known time, and must be seen to end:
- * a kernel may wait for something that the program has yet to do. While a gate is closed only if
- * nothing runs and a first launch waits for the code. */
-static bool can_load(struct client *client)
-{
-	const struct level_binding *binding = streams_binding(client);
-	bool forms_awaited = function_is_awaited(client);
-	struct load_wait *wait = &load_waits[client->index];
-	uint64_t now = client_now(), completed = 0;
-	bool idle = true, will_end = true;
-
-	if (!binding || (binding_closed(binding) && !forms_awaited))
-		return false;
-	stream_for_each (s, client) {
-		idle &= !stream_outstanding(s);
-		will_end &= stream_will_end(s);
-		completed += atomic_load(&s->completed);
-	}
-	if (!wait->since)
-		*wait = (struct load_wait){.since = now, .completed = completed};
-	if (completed != wait->completed)
-		wait->moved = now;
-	wait->completed = completed;
-	return idle || (!binding_closed(binding) && will_end && now - wait->since > IDLE_WAIT &&
-			wait->moved && now - wait->moved < MOVING);
-}
-
 /* An answer that need not be loaded, or can be loaded now. */
 static struct request *ready_answer(struct client *client)
 {
 	struct request *answer = request_answered(client);
 
-	return answer && (answer->status != WEIR_COMPILE_OK || can_load(client)) ? answer : NULL;
+	return answer && (answer->status != WEIR_COMPILE_OK ||
+			  load_moment(client, function_is_awaited(client)))
+		       ? answer
+		       : NULL;
 }
 
 static bool pending(struct client *client)
@@ -203,7 +184,8 @@ static void ask(struct client *client, struct function *function)
 	struct image *image = name ? code_image(owner, &reason) : NULL;
 	unsigned sm = driver_capability(client->device);
 	struct image *fit = image ? image_for(image, sm) : NULL;
-	bool soonest = function_is_awaited(client) && !function->soonest_asked;
+	bool soonest =
+		(function->is_ahead || function_is_awaited(client)) && !function->soonest_asked;
 	int file = fit ? rewrite_request(fit, name, sm, registers_of(function),
 					 soonest ? WEIR_COMPILE_SOONEST : 0)
 		       : -ENOENT;
@@ -261,6 +243,12 @@ static void know_original(struct function *function)
 		atomic_fetch_add(&kernels_ready, 1);
 }
 
+/* All forms are asked for when the kernel is launched. */
+static enum function_state behind_soonest(const struct function *function)
+{
+	return function->is_ahead ? FUNCTION_NATIVE : FUNCTION_WANTED;
+}
+
 /* Either we see here that the program changed attributes meanwhile, or the changing thread sees
  * that the kernel is ready. */
 static void publish(struct function *function, const struct rewritten *rewritten, bool soonest)
@@ -269,7 +257,7 @@ static void publish(struct function *function, const struct rewritten *rewritten
 
 	know_original(function);
 	atomic_store(soonest ? &function->soonest : &function->rewritten, rewritten);
-	move(function, FUNCTION_REQUESTED, soonest ? FUNCTION_WANTED : FUNCTION_READY);
+	move(function, FUNCTION_REQUESTED, soonest ? behind_soonest(function) : FUNCTION_READY);
 	do {
 		changes = atomic_load(&function->changes);
 		follow(function);
@@ -282,7 +270,7 @@ static void answered_soonest(struct function *function, const struct rewritten *
 	if (rewritten)
 		publish(function, rewritten, true);
 	else
-		move(function, FUNCTION_REQUESTED, FUNCTION_WANTED);
+		move(function, FUNCTION_REQUESTED, behind_soonest(function));
 	atomic_store(&wanted[function->client->index], 1);
 }
 
@@ -315,15 +303,28 @@ static void answered(struct client *client, struct request *answer)
 		log_debug("kernel %s can run in forms: %s", name, text);
 }
 
-/* While code waits to be loaded, a stream that never runs dry shows by markers that it moves. */
-static void watch(struct client *client)
+static unsigned requests_ahead(const struct client *client)
 {
-	if (!request_answered(client))
-		return;
-	stream_for_each (s, client) {
-		if (stream_outstanding(s) && atomic_load(&s->completed) >= atomic_load(&s->marked))
-			stream_want_marker(s);
+	unsigned n = 0;
+
+	function_for_each (f)
+		n += atomic_load(&f->state) == FUNCTION_REQUESTED && f->client == client &&
+		     f->is_ahead;
+	return n;
+}
+
+/* Asks for kernels that are launched, or for the others. True: some are left, without room. */
+static bool ask_all(struct client *client, bool ahead)
+{
+	function_for_each (f) {
+		if (atomic_load(&f->state) != FUNCTION_WANTED || f->client != client ||
+		    f->is_ahead != ahead)
+			continue;
+		if (!request_room(client) || (ahead && requests_ahead(client) >= AHEAD_MAX))
+			return true;
+		ask(client, f);
 	}
+	return false;
 }
 
 static void work(struct client *client)
@@ -332,21 +333,17 @@ static void work(struct client *client)
 	struct request *answer = ready_answer(client);
 
 	if (answer) {
-		load_waits[client->index].since = 0;
+		load_moment_over(client);
 		answered(client, answer);
 		request_done(answer);
+		atomic_store(&wanted[client->index], 1);
 	}
 	if (!request_room(client) || !atomic_exchange(&wanted[client->index], 0))
 		return;
-	function_for_each (f) {
-		if (atomic_load(&f->state) != FUNCTION_WANTED || f->client != client)
-			continue;
-		if (!request_room(client)) {
-			atomic_store(&wanted[client->index], 1);
-			return;
-		}
-		ask(client, f);
-	}
+	if (ask_all(client, false))
+		atomic_store(&wanted[client->index], 1);
+	else if (!function_is_awaited(client))
+		ask_all(client, true); /* the rest behind the next answer */
 }
 
 void function_look(struct client *client, struct tick *tick)
@@ -357,7 +354,8 @@ void function_look(struct client *client, struct tick *tick)
 void function_drive(struct client *client, struct tick *tick)
 {
 	(void)tick;
-	watch(client);
+	if (request_answered(client))
+		load_moment_watch(client);
 	if (pending(client))
 		work(client);
 }
@@ -462,6 +460,7 @@ void function_unload(const void *owner)
 	/* The CUDA runtime unloads its code at exit, when the driver may be gone. */
 	if (!owner || worker_stopped())
 		return;
+	new_code_unloaded(owner);
 	atomic_fetch_add(&code_unloads, 1);
 	worker_grace();
 	if (!atomic_load(&used))

@@ -6,7 +6,8 @@
  * publishes it. Until then, and for ever if anything fails, the kernel runs natively.
  *
  * If a launch waits for the forms, the one that leaves soonest is asked for first, since all of
- * them take three times as long to compile: `soonest`. Then all are asked for.
+ * them take three times as long to compile: `soonest`. Then all are asked for. Of a kernel that may
+ * be launched later (ahead.h) only that form is asked for.
  *
  * A program may not unload code while it launches it. So a launching thread may use the record, and
  * its `rewritten`, until the launch returns. */
@@ -41,9 +42,10 @@ struct function {
 	_Atomic uint32_t changes; /* of the kernel's attributes by the program */
 
 	/* Worker; after worker_grace() the thread that unloads the code. */
-	uint32_t request;   /* its number; */
-	bool asks_soonest;  /* it is for the form that leaves soonest; */
-	bool soonest_asked; /* one was */
+	uint32_t request;      /* its number; */
+	bool asks_soonest;     /* it is for the form that leaves soonest; */
+	bool soonest_asked;    /* one was; */
+	_Atomic bool is_ahead; /* nobody has launched it yet */
 	/* All forms, and the soonest one: to be unloaded; may be withdrawn already. */
 	const struct rewritten *loaded[2];
 };
@@ -67,8 +69,11 @@ static inline bool function_has(const struct function *function, const struct re
 	       load_acquire(&function->soonest) == rewritten;
 }
 
-/* Asks for forms, once; later calls cost one load. */
+/* Worker: asks for forms, once; later calls cost little. */
 void function_want(struct function *function);
+/* Worker: asks for the form that leaves soonest, behind all kernels that are launched. False: forms
+ * were asked for. */
+bool function_want_ahead(struct function *function);
 
 /* Any thread begins or ends to wait for forms in front of a launch. Meanwhile code may be loaded
  * although gates are closed, if nothing of the client runs. */

@@ -448,6 +448,45 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 	return CUDA_SUCCESS;
 }
 
+CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule module)
+{
+	(void)module;
+	*count = (unsigned)null_driver.listed;
+	null_driver.lists++;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library)
+{
+	(void)library;
+	return cuModuleGetFunctionCount(count, NULL);
+}
+
+/* The same handles each time. */
+static CUresult list(void **out, unsigned n, uintptr_t code, int is_kernel)
+{
+	char name[] = "k0";
+
+	for (unsigned i = 0; i < n && i < (unsigned)null_driver.listed; i++, name[1]++) {
+		struct slot *slot = slots;
+		while (slot < slots + n_slots &&
+		       !(slot->code == code && strcmp(slot->name, name) == 0))
+			slot++;
+		out[i] = slot < slots + n_slots ? slot : slot_new(code, is_kernel, name);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned n, CUmodule module)
+{
+	return list((void **)functions, n, (uintptr_t)module, 0);
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary library)
+{
+	return list((void **)kernels, n, (uintptr_t)library, 1);
+}
+
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module, const char *name)
 {
 	if (!null_driver.globals)

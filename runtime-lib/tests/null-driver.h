@@ -48,6 +48,8 @@ struct null_driver {
 	struct null_op ops[NULL_OPS];
 
 	_Atomic int modules_loaded, modules_unloaded, synchronised;
+	_Atomic int listed;                      /* kernels k0, k1 … of each code; */
+	_Atomic int lists;                       /* how often they were counted */
 	_Atomic int full;                        /* how many allocations find no memory */
 	_Atomic int loads_fail;                  /* what loading a module answers */
 	_Atomic int forms_fail;                  /* what launching a kernel in a form answers */

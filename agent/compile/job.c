@@ -1,4 +1,4 @@
-#include "compile/jobs.h"
+#include "compile/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
