@@ -61,8 +61,27 @@ moves() { local before; before=$(count) && sleep 0.2 && [ "$(count)" != "$before
 stands() { ! moves; }
 works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
 weirctl() { "$B/bin/weirctl" --socket "$work/control.sock" "$@"; }
-head -c 4096 /dev/zero >"$page" && chmod 666 "$page"
+new_page() { rm -f "$page" && head -c 4096 /dev/zero >"$page" && chmod 666 "$page"; }
+check "a page for counts" new_page
+check "a busy loop that comes to scheduling points" begin --kernel spinner --page "$page" --n 1000000000000
+check "runs" eventually 30 moves
+evictions=$(of_loop .evictions)
+check "is held" weirctl hold "$(of_loop .client)" --for 60s
+check "leaves" eventually 30 stands
+check "which is an eviction" eventually 30 is ".evictions > $evictions"
+check "and stays away" stands
+check "is released" weirctl release "$(of_loop .client)"
+check "goes on" eventually 30 moves
+sed -i 's/{uid: 65534, level: low}/{uid: 65534, level: normal}/' "$work/agent.yaml"
+check "gets another level" eventually 30 is '.actingLevel == 1'
+check "and runs on" eventually 30 moves
+check "is held there, too" weirctl hold "$(of_loop .client)" --for 60s
+check "and leaves" eventually 30 stands
+check "is released" weirctl release "$(of_loop .client)"
+check "it ends when it is told to" finish_loop
+
 check "hardware preemption works" eventually 30 works
+check "a page for counts" new_page
 check "a loop that never comes to a scheduling point" begin --kernel monopolist --page "$page" --blocks 1
 check "runs" eventually 30 moves
 check "can be stopped" eventually 30 is .hardwarePreemption

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BLOCKS 2u /* the simulated GPU's SMs */
@@ -135,6 +135,24 @@ static void yielding_changes_no_result(void **state)
 	assert_int_equal(fx.seen[0], 999u * 1000 / 2 * 64 * BLOCKS);
 }
 
+/* All blocks together read host memory no more often than they may. */
+static void host_memory_is_polled_seldom(void **state)
+{
+	const uint32_t poll_ns = 200000;
+	struct weir_loop_options options = {
+		.threads = 64, .poll_ns = poll_ns, .linger_us = 1000000};
+	struct timespec began, ended;
+
+	(void)state;
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	assert_int_equal(fixture_run("timers", &options, 10000000), 0);
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	uint64_t ns = (uint64_t)(ended.tv_sec - began.tv_sec) * 1000000000u +
+		      (uint64_t)ended.tv_nsec - (uint64_t)began.tv_nsec;
+	assert_true(fx.stats.polls > 0);
+	assert_true(fx.stats.polls <= ns / poll_ns + fx.stats.launches);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +164,7 @@ int main(void)
 		cmocka_unit_test(errors_are_values),
 		cmocka_unit_test(each_block_runs_all_once),
 		cmocka_unit_test(yielding_changes_no_result),
+		cmocka_unit_test(host_memory_is_polled_seldom),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

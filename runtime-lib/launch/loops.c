@@ -79,6 +79,8 @@ EXPORT int weir_loops_gate(CUstream handle, struct weir_loop_words *out)
 
 	if (!stream)
 		return -EAGAIN;
+	/* A change of level waits until the launch before has ended, and this one may never end. */
+	stream_leave_marker(stream);
 	gate_put(stream, binding, GATE_ALL);
 	say(out, binding);
 	return 0;

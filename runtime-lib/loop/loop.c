@@ -194,7 +194,9 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 
 	loop->on_gpu = false;
 	loop->left_at = loop_now();
-	if (report->reason & WEIR_LOOP_EVICTED)
+	/* Asked by us: the words have changed, mostly because they begin to say that it must leave.
+	 */
+	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops)
 		count(&loop->state.evictions, 1);
 	if (ended || loop->stops)
 		return NEXT_END;
@@ -414,6 +416,7 @@ void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 	*out = loop->stats;
 	out->batches = loop->rings.batches;
 	out->refused = loop->rings.refused;
+	out->polls = loop->rings.reports[loop->serial & 1].polls;
 	out->blocks = loop->gpu.blocks;
 	out->uring = loop->engine->type == &io_uring_engine;
 	out->on_gpu = loop->on_gpu;

@@ -88,7 +88,8 @@ struct weir_loop_report {
 	int32_t code;     /* of exit() */
 	uint32_t answers; /* that were taken, of all launches */
 	uint32_t serial;  /* of the launch */
-	uint32_t reserved[3];
+	uint32_t polls;   /* reads of answers, of all launches; may go round */
+	uint32_t reserved[2];
 };
 
 /* In device memory, one for each loop. */

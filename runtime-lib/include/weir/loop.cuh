@@ -445,9 +445,11 @@ inline __device__ void loop::poll_()
 /* First thread: something has come for this block, or it must leave. */
 inline __device__ bool loop::look_()
 {
-	next_look_ = clock64() + detail::here().args.check_cycles;
 	poll_();
-	return (detail::peek(&device_().close) | detail::peek(&block_().done)) != 0;
+	bool news = (detail::peek(&device_().close) | detail::peek(&block_().done)) != 0;
+	/* The next one to look acts on news. */
+	next_look_ = news ? 0 : clock64() + detail::here().args.check_cycles;
+	return news;
 }
 
 inline __device__ bool loop::must_return_()
@@ -573,6 +575,7 @@ inline __device__ void loop::leave_(bool ended)
 	detail::poke(&report->ended, detail::peek(&device.ended));
 	detail::poke(&report->code, detail::peek(&device.code));
 	detail::poke(&report->answers, detail::peek(&device.answers));
+	detail::poke(&report->polls, static_cast<uint32_t>(detail::peek(&device.polls)));
 	device.close = device.left = device.idle = 0;
 	device.next_poll = device.next_words = device.last_answer = 0;
 	__threadfence_system();

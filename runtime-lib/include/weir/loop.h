@@ -79,6 +79,7 @@ struct weir_loop_stats {
 	uint64_t requests, batches, refused; /* refused: malformed ones */
 	uint64_t bytes_in, bytes_out;        /* to and from the GPU */
 	uint32_t blocks;
+	uint32_t polls;      /* of the GPU for answers, when the kernel last left; may go round */
 	uint32_t waiting[4]; /* requests of files, the network, timers, host functions */
 	bool uring;
 	bool on_gpu;
