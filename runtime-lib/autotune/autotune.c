@@ -98,6 +98,15 @@ static struct launch_decision decide_assumed(struct autotuner *tuner)
 					.forms = true};
 }
 
+/* Several launches are queued before the first of them tells how often it was evicted. Behind its
+ * last continuation each of them would be in the way until it ends. */
+static uint32_t chain_of(const struct autotuner *tuner, enum waiting waiting, uint64_t native)
+{
+	uint64_t least = waiting == WAITING_URGENT ? native / CHAIN_WAITED_NS + 1 : 0;
+
+	return (uint32_t)larger(load_relaxed(&tuner->chain), smaller(least, CHAIN_MAX));
+}
+
 struct launch_decision autotune_decide(struct autotuner *tuner, const struct autotune_situation *at,
 				       const struct autotune_launch *launch)
 {
@@ -130,7 +139,7 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 	decision.yields = waiting != WAITING_NOBODY || launch->native >= LONG_KERNEL_NS ||
 			  autotune_forces(settings);
 	decision.config = &tuner->candidates[decision.candidate].config;
-	decision.chain = load_relaxed(&tuner->chain);
+	decision.chain = chain_of(tuner, waiting, launch->native);
 	return decision;
 }
 
