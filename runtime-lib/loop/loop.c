@@ -77,7 +77,7 @@ static int take_options(struct weir_loop *loop, const struct weir_loop_options *
 		{&options->files, 4096, FILES_MAX},
 		{&options->staging, 16, STAGING_MAX},
 		{&options->linger_us, 100, NS_PER_S / NS_PER_US},
-		{&options->spin_us, 50, NS_PER_S / NS_PER_US},
+		{&options->spin_us, 150, NS_PER_S / NS_PER_US},
 		{&options->poll_ns, 1000, NS_PER_S},
 	};
 
@@ -302,8 +302,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 		next = NEXT_LAUNCH;
 	}
 	if (next == NEXT_LAUNCH) {
-		cycle->asked = false;
-		cycle->checked_at = now;
+		*cycle = (struct cycle){.busy_at = now, .checked_at = now, .nap = NAP_FIRST_NS};
 		return launch(loop, params);
 	}
 	if (next == NEXT_END)

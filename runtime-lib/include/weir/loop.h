@@ -39,7 +39,7 @@ struct weir_loop_options {
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
 	uint32_t staging;   /* buffers of 1 MiB for large transfers; 0: 16; at most 1024 */
 	uint32_t linger_us; /* all blocks wait for so long before the kernel leaves; 0: 100 */
-	uint32_t spin_us;   /* the host looks for work without a pause for so long; 0: 50 */
+	uint32_t spin_us;   /* the host looks for work without a pause for so long; 0: 150 */
 	uint32_t poll_ns;   /* the GPU reads host memory no more often; 0: 1000 */
 	bool no_uring;      /* a pool of threads in place of io_uring, as where that is forbidden */
 	const char *name;   /* for weirctl; NULL: none */
