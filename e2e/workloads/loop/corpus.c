@@ -29,10 +29,10 @@ static void write_whole(const char *path, const void *data, size_t size)
 		workload_fail("%s: %s", path, strerror(errno));
 }
 
-static void fill(struct random *random, const char *word, uint8_t *text, uint32_t size)
+static void fill(struct random *random, const char *word, uint32_t length, uint8_t *text,
+		 uint32_t size)
 {
 	static const char letters[] = "etaoin shrdlu\ncmfwypv";
-	uint32_t length = (uint32_t)strlen(word);
 
 	for (uint32_t i = 0; i < size; i++)
 		text[i] = (uint8_t)letters[random_below(random, sizeof(letters) - 1)];
@@ -57,7 +57,7 @@ void corpus_make(struct corpus *corpus, uint64_t seed, uint32_t bytes)
 		corpus_path(corpus, i, path);
 		if (stat(path, &stat_of) == 0 && stat_of.st_size == (off_t)size)
 			continue;
-		fill(&of_file, corpus->word, text, size);
+		fill(&of_file, corpus->word, (uint32_t)strlen(corpus->word), text, size);
 		write_whole(path, text, size);
 	}
 }

@@ -21,8 +21,11 @@ extern const char throttle_ptx[];
 struct throttle {
 	struct workload w;
 	const char *way;
-	uint64_t points, blocks, threads, rate;
-	CUdeviceptr done, shown_device;
+	uint64_t blocks, threads, rate;
+	struct { /* the kernels' parameter */
+		uint64_t points;
+		CUdeviceptr done, shown;
+	} job;
 	volatile uint64_t *shown;
 	struct weir_loop *loop; /* NULL: the split way */
 	bool is_over, is_cut;   /* cut: by --seconds or --stop-file */
@@ -55,7 +58,7 @@ static void run_loop(struct throttle *throttle, const char *kernel)
 	const struct weir_loop_options options = {.blocks = (uint32_t)throttle->blocks,
 						  .threads = (uint32_t)throttle->threads,
 						  .name = "throttle"};
-	void *parameters[] = {NULL, &throttle->points, &throttle->done, &throttle->shown_device};
+	void *parameters[] = {NULL, &throttle->job};
 	int code, error;
 
 	throttle->loop = host_loop(workload_kernel(&throttle->w, kernel), &options);
@@ -68,9 +71,9 @@ static void run_loop(struct throttle *throttle, const char *kernel)
 static void run_split(struct throttle *throttle)
 {
 	CUfunction kernel = workload_kernel(&throttle->w, "throttle_split");
-	void *parameters[] = {&throttle->done, &throttle->shown_device};
+	void *parameters[] = {&throttle->job};
 
-	for (uint64_t i = 0; i < throttle->points; i++) {
+	for (uint64_t i = 0; i < throttle->job.points; i++) {
 		if (throttle->w.seconds > 0 && i % SPLIT_DEPTH == 0) {
 			CU(cuCtxSynchronize());
 			throttle->is_cut = workload_stopped(&throttle->w);
@@ -88,12 +91,12 @@ static uint64_t passed(const struct throttle *throttle)
 {
 	cleanup(freep) uint64_t *done = workload_alloc(throttle->blocks * sizeof(*done));
 
-	CU(cuMemcpyDtoH(done, throttle->done, throttle->blocks * sizeof(*done)));
+	CU(cuMemcpyDtoH(done, throttle->job.done, throttle->blocks * sizeof(*done)));
 	for (uint64_t i = 0; !throttle->is_cut && i < throttle->blocks; i++)
-		if (done[i] != throttle->points)
+		if (done[i] != throttle->job.points)
 			workload_fail("throttle: block %" PRIu64 " passed %" PRIu64
 				      " points, not %" PRIu64,
-				      i, done[i], throttle->points);
+				      i, done[i], throttle->job.points);
 	return done[0];
 }
 
@@ -124,7 +127,7 @@ static void parse(struct throttle *throttle, int argc, char **argv)
 		fprintf(stderr, "--blocks, --threads or --samples: out of range\n");
 		exit(2);
 	}
-	throttle->points =
+	throttle->job.points =
 		w->seconds > 0 ? UINT64_MAX : workload_pick(w, w->iterations, 2000, 1000000);
 }
 
@@ -137,8 +140,8 @@ int main(int argc, char **argv)
 
 	parse(&throttle, argc, argv);
 	workload_open(&throttle.w, throttle_ptx);
-	throttle.done = host_zeros(throttle.blocks * sizeof(uint64_t));
-	throttle.shown = host_mapped(sizeof(uint64_t), &throttle.shown_device);
+	throttle.job.done = host_zeros(throttle.blocks * sizeof(uint64_t));
+	throttle.shown = host_mapped(sizeof(uint64_t), &throttle.job.shown);
 	workload_ready(&throttle.w);
 	if (pthread_create(&watcher, NULL, watch, &throttle))
 		workload_fail("no thread");
