@@ -403,6 +403,12 @@ static void test_problems_of_a_pod(void **state)
 	fake.status->bytes_saved = 6 << 20;
 	fake.status->blocks_drained = 5;
 	fake.status->partial_leaves = 7;
+	fake.status->loops = 2;
+	fake.status->loops_on_gpu = 1;
+	fake.status->loops_waiting[1] = 8;
+	fake.status->loops_waiting[2] = 1;
+	fake.status->loops_blocked = 6;
+	fake.status->loops_blocked_time = 2500000000;
 	rig_fetch("/metrics", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "weir_pod_problems{namespace=\"default\",pod=\"web\","
 				       "subject=\"weir.dev/priority\",problem=\"refused\"} 1\n"));
@@ -412,12 +418,22 @@ static void test_problems_of_a_pod(void **state)
 	expect_metric(answer, "weir_blocks_drained_total{", "5");
 	expect_metric(answer, "weir_saved_bytes_total{", "6291456");
 	expect_metric(answer, "weir_partial_leaves_total{", "7");
+	expect_metric(answer, "weir_loops_blocked_total{", "6");
+	expect_metric(answer, "weir_loops_blocked_seconds_total{", "2.500000000");
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	cJSON *json = cJSON_Parse(answer);
 	const cJSON *pods = cJSON_GetObjectItem(json, "pods");
 	const cJSON *client = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "clients"), 0);
 	assert_int_equal(cJSON_GetArraySize(pods), 1);
 	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(client, "problems")), 2);
+	assert_string_equal(cJSON_GetObjectItem(client, "loop")->valuestring,
+			    "on GPU network:8 timers:1");
+	assert_int_equal(cJSON_GetObjectItem(client, "loops")->valueint, 2);
+	assert_int_equal(cJSON_GetObjectItem(client, "loopsOnGpu")->valueint, 1);
+	const cJSON *waits = cJSON_GetObjectItem(client, "loopsWaitFor");
+	assert_int_equal(cJSON_GetObjectItem(waits, "network")->valueint, 8);
+	assert_int_equal(cJSON_GetObjectItem(waits, "files")->valueint, 0);
+	assert_int_equal(cJSON_GetObjectItem(client, "loopsBlocked")->valueint, 6);
 	assert_int_equal(cJSON_GetObjectItem(client, "blocksSaved")->valueint, 3);
 	assert_int_equal(cJSON_GetObjectItem(client, "blocksDrained")->valueint, 5);
 	assert_int_equal(cJSON_GetObjectItem(client, "bytesSaved")->valueint, 6 << 20);

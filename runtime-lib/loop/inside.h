@@ -72,10 +72,14 @@ struct weir_loop {
 
 	uint32_t operations; /* of the engine, not reaped */
 	uint32_t serial;     /* of the last launch */
-	bool on_gpu, ran;
+	_Atomic bool on_gpu;
+	bool ran;
 	uint64_t left_at;
 	_Atomic bool stops;
-	struct weir_loop_stats stats;
+	/* Written by the loop's thread, read by weir_loop_stats(). */
+	struct {
+		_Atomic uint64_t launches, requests, bytes_in, bytes_out;
+	} counters;
 	struct weir_loop_state state; /* read by libweir */
 	bool governed;                /* libweir is there */
 	struct weir_loop_words words; /* of the last launch */
@@ -87,6 +91,11 @@ uint64_t loop_now(void); /* CLOCK_MONOTONIC in ns */
 
 /* Hands an operation to the engine; `finish` is called when it has ended. */
 void loop_submit(struct weir_loop *loop, struct io *io);
+static inline void loop_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
 static inline struct weir_loop *loop_of(const struct io *io)
 {
 	return io->owner;

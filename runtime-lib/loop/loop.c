@@ -167,7 +167,7 @@ static int launch(struct weir_loop *loop, void **params)
 
 	args.report = &rings->reports[loop->serial & 1];
 	governed_launch(loop, &args);
-	loop->stats.launches++;
+	loop_count(&loop->counters.launches, 1);
 	atomic_store_explicit(&loop->state.on_gpu, 1, memory_order_relaxed);
 	loop->on_gpu = true;
 	return gpu_launch(&loop->gpu, &args, params);
@@ -178,11 +178,6 @@ static const struct weir_loop_report *report_of(const struct weir_loop *loop)
 	const struct weir_loop_report *report = &loop->rings.reports[loop->serial & 1];
 
 	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
-}
-
-static void count(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
 enum next { NEXT_STAY, NEXT_LAUNCH, NEXT_END };
@@ -197,13 +192,13 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 	/* Asked by us: the words have changed, mostly because they begin to say that it must leave.
 	 */
 	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops)
-		count(&loop->state.evictions, 1);
+		loop_count(&loop->state.evictions, 1);
 	if (ended || loop->stops)
 		return NEXT_END;
 	if (report->reason != WEIR_LOOP_BLOCKED)
 		return NEXT_LAUNCH;
 	atomic_store_explicit(&loop->state.on_gpu, 0, memory_order_relaxed);
-	count(&loop->state.blocked, 1);
+	loop_count(&loop->state.blocked, 1);
 	governed_left(loop);
 	return NEXT_STAY;
 }
@@ -298,7 +293,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	if (!loop->on_gpu && next != NEXT_END && loop->stops)
 		next = NEXT_END;
 	if (!loop->on_gpu && next == NEXT_STAY && is_due(loop)) {
-		count(&loop->state.blocked_time, now - loop->left_at);
+		loop_count(&loop->state.blocked_time, now - loop->left_at);
 		next = NEXT_LAUNCH;
 	}
 	if (next == NEXT_LAUNCH) {
@@ -412,16 +407,21 @@ const char *weir_loop_error(const struct weir_loop *loop)
 
 void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 {
-	*out = loop->stats;
-	out->batches = loop->rings.batches;
-	out->refused = loop->rings.refused;
-	out->polls = loop->rings.reports[loop->serial & 1].polls;
-	out->blocks = loop->gpu.blocks;
-	out->uring = loop->engine->type == &io_uring_engine;
-	out->on_gpu = loop->on_gpu;
-	out->evictions = loop->state.evictions;
-	out->blocked = loop->state.blocked;
-	out->blocked_ns = loop->state.blocked_time;
+	*out = (struct weir_loop_stats){
+		.launches = loop->counters.launches,
+		.evictions = loop->state.evictions,
+		.blocked = loop->state.blocked,
+		.blocked_ns = loop->state.blocked_time,
+		.requests = loop->counters.requests,
+		.batches = __atomic_load_n(&loop->rings.batches, __ATOMIC_RELAXED),
+		.refused = __atomic_load_n(&loop->rings.refused, __ATOMIC_RELAXED),
+		.bytes_in = loop->counters.bytes_in,
+		.bytes_out = loop->counters.bytes_out,
+		.blocks = loop->gpu.blocks,
+		.polls = loop->rings.reports[loop->serial & 1].polls,
+		.uring = loop->engine->type == &io_uring_engine,
+		.on_gpu = loop->on_gpu,
+	};
 	for (size_t i = 0; i < WAITS_KINDS; i++)
 		out->waiting[i] =
 			atomic_load_explicit(&loop->state.waiting[i], memory_order_relaxed);

@@ -247,7 +247,7 @@ void requests_start(void *context, uint32_t number, const struct weir_loop_reque
 
 	slot->request = *request;
 	slot->waits = kind->waits;
-	loop->stats.requests++;
+	loop_count(&loop->counters.requests, 1);
 	atomic_fetch_add_explicit(&loop->state.waiting[kind->waits], 1, memory_order_relaxed);
 	int r = find_handle(loop, slot, kind);
 	if (r)

@@ -253,10 +253,10 @@ static bool look(struct weir_loop *loop, struct pieces *list)
 			end_early(slot, piece->offset, -EFAULT);
 			end_piece(loop, piece);
 		} else if (is_in(slot)) {
-			loop->stats.bytes_in += piece->filled;
+			loop_count(&loop->counters.bytes_in, piece->filled);
 			end_piece(loop, piece);
 		} else {
-			loop->stats.bytes_out += piece->size;
+			loop_count(&loop->counters.bytes_out, piece->size);
 			submit(loop, piece, 0);
 		}
 	}
@@ -283,8 +283,8 @@ static void finish_inline(struct io *io)
 	struct slot *slot = (struct slot *)((char *)io - offsetof(struct slot, io));
 
 	if (io->result > 0)
-		*(is_in(slot) ? &loop->stats.bytes_in : &loop->stats.bytes_out) +=
-			(uint64_t)io->result;
+		loop_count(is_in(slot) ? &loop->counters.bytes_in : &loop->counters.bytes_out,
+			   (uint64_t)io->result);
 	requests_transferred(loop, slot, io->result);
 }
 
