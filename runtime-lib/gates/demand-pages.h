@@ -1,11 +1,11 @@
 /* What a client's demand writes into the demand pages of the lower levels (weir/protocol.h): its
- * bit in `word` and `whole`, and how many SMs its work needs, in `sms`. Lower-level clients may
- * keep the others. demand.c says when. No other file writes these pages.
+ * bit in `word`, `whole` and `places`, and how many SMs its work needs, in `sms`. Lower-level
+ * clients may keep the others. demand.c says when. No other file writes these pages.
  *
  * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches,
  * launches that may overlap, work in several streams or at several levels, and launches that fill
- * more than 3/4 of the SMs. Any other launch needs an SM for each block, or, if it is short and
- * comes often, the SMs that hold its blocks.
+ * more than 3/4 of the SMs. Any other launch needs an SM for each block. If it is short, these need
+ * not be free of others' blocks: it will do with places of blocks that end (`places`).
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record
