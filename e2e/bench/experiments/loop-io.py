@@ -18,7 +18,7 @@ BOUNDED = 1024  # from this size on
 BYTES = {4: 32 << 20, 16: 128 << 20}  # of the file with small requests
 MOST = 512 << 20
 PASSES = 4  # over the file
-BLOCKS, LANES = 16, 8  # of the loop: 128 requests at a time
+BLOCKS, SLOTS = 16, 8  # of the loop: 128 requests at a time
 WAYS = ("loop", "read", "uring", "link")
 
 
@@ -31,7 +31,7 @@ def at_size(bench, kib):
     total = max(256, 4 * kib) * KIB if small else BYTES.get(kib, MOST)
     options = {"folder": ports.files(bench), "size": kib * KIB, "bytes": total, "iterations": 1 if small else PASSES}
     if not small:
-        options |= {"blocks": BLOCKS, "lanes": LANES}
+        options |= {"blocks": BLOCKS, "slots": SLOTS}
     found = {}
     for way in WAYS:
         try:

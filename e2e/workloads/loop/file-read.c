@@ -28,7 +28,7 @@ struct transfer {
 	struct workload w;
 	struct read_job job;
 	const char *folder, *way;
-	uint64_t lanes, blocks, passes;
+	uint64_t slots, blocks, passes;
 	int fd;
 	uint8_t *pinned; /* DEPTH requests; for uring the whole file */
 };
@@ -167,7 +167,7 @@ static double run_loop(struct transfer *transfer)
 {
 	const struct weir_loop_options options = {.blocks = (uint32_t)transfer->blocks,
 						  .threads = 128,
-						  .callbacks = (uint32_t)transfer->lanes + 1,
+						  .callbacks = (uint32_t)transfer->slots + 1,
 						  .staging = 64,
 						  .name = "file-read"};
 	CUdeviceptr device = host_zeros(sizeof(transfer->job));
@@ -197,7 +197,7 @@ static const struct way *parse(struct transfer *transfer, int argc, char **argv)
 		{"way", OPTION_TEXT, &transfer->way, "loop (default), read, uring or link"},
 		{"bytes", OPTION_NUMBER, &bytes, "of the file"},
 		{"blocks", OPTION_NUMBER, &transfer->blocks, "of the loop"},
-		{"lanes", OPTION_NUMBER, &transfer->lanes, "requests of a block at a time"},
+		{"slots", OPTION_NUMBER, &transfer->slots, "requests of a block at a time"},
 		{0}};
 	struct read_job *job = &transfer->job;
 
@@ -208,13 +208,13 @@ static const struct way *parse(struct transfer *transfer, int argc, char **argv)
 	transfer->passes = transfer->w.iterations ? transfer->w.iterations : 1;
 	if (!transfer->folder || job->bytes % 8 || job->bytes < 8 || job->bytes > 1ull << 36 ||
 	    job->chunk < 8 || job->chunk % 8 || job->chunk > job->bytes ||
-	    job->bytes % job->chunk || job->chunk > 1u << 30 || transfer->lanes < 1 ||
-	    transfer->lanes > 31) {
+	    job->bytes % job->chunk || job->chunk > 1u << 30 || transfer->slots < 1 ||
+	    transfer->slots > 31) {
 		fprintf(stderr, "loop-file-read: --folder: needed; --size divides --bytes\n");
 		exit(2);
 	}
 	job->total = job->bytes / job->chunk * transfer->passes;
-	job->lanes = (uint32_t)transfer->lanes;
+	job->slots = (uint32_t)transfer->slots;
 	for (size_t i = 0; i < countof(ways); i++)
 		if (strcmp(ways[i].name, transfer->way) == 0)
 			return &ways[i];
@@ -224,7 +224,7 @@ static const struct way *parse(struct transfer *transfer, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct transfer transfer = {.way = "loop", .lanes = 4, .blocks = 0};
+	static struct transfer transfer = {.way = "loop", .slots = 4, .blocks = 0};
 	const struct way *way = parse(&transfer, argc, argv);
 	struct read_job *job = &transfer.job;
 	double seconds;

@@ -36,7 +36,7 @@ extern "C" __global__ void file_read(weir::loop_args args, read_job *job)
 				later.exit(static_cast<int>(file));
 				return;
 			}
-			for (unsigned i = 0; i < job->lanes; i++)
+			for (unsigned i = 0; i < job->slots; i++)
 				next_chunk(later, job, static_cast<int>(file));
 		});
 	});

@@ -9,6 +9,6 @@ struct read_job {
 	uint64_t total;            /* requests: passes over the file */
 	uint64_t to;               /* device address; the file's place is the memory's */
 	unsigned long long ticket; /* the next request */
-	uint32_t lanes;            /* requests of a block at a time */
+	uint32_t slots;            /* requests of a block at a time */
 	uint32_t unused;
 };

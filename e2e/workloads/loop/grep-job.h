@@ -18,16 +18,16 @@ struct grep_job {
 	char word[GREP_WORD];
 	char result[GREP_PATH]; /* path of the result file */
 	uint32_t length;        /* of the word */
-	uint32_t files, lanes;  /* lanes: files that a block reads at a time */
+	uint32_t files, slots;  /* slots: files that a block reads at a time */
 	uint32_t ticket;        /* the next file */
 	uint32_t matches;       /* in the result file so far, or about to be written */
 	int32_t output;         /* -1: not open yet */
 	uint64_t paths;         /* device addresses: paths[files][GREP_PATH] */
-	uint64_t lanes_at;      /* of struct grep_lane, @lanes for each block */
+	uint64_t slots_at;      /* of struct grep_slot, @slots for each block */
 };
 
 /* A file that is being read. */
-struct grep_lane {
+struct grep_slot {
 	uint32_t found; /* in the chunk */
 	uint32_t unused[3];
 	uint8_t chunk[GREP_CHUNK];

@@ -1,4 +1,4 @@
-/* grep in an event loop: the blocks open and read files, search, and write the matches. A lane is a
+/* grep in an event loop: the blocks open and read files, search, and write the matches. A slot is a
  * file under way: it reads a chunk, searches it, writes what it found, and reads the next. */
 #include <weir/loop.cuh>
 
@@ -7,20 +7,20 @@
 #define RETRY_NS 1000000 /* until another block has opened the output */
 #define WRITE    01102   /* O_RDWR | O_CREAT | O_TRUNC */
 
-static __device__ void next_file(weir::loop &l, grep_job *job, grep_lane *lane);
+static __device__ void next_file(weir::loop &l, grep_job *job, grep_slot *slot);
 
-static __device__ void read_chunk(weir::loop &l, grep_job *job, grep_lane *lane, int file, unsigned number,
+static __device__ void read_chunk(weir::loop &l, grep_job *job, grep_slot *slot, int file, unsigned number,
 				  unsigned offset);
 
 /* The next chunk begins where a word that crosses the end of this one may begin. */
-static __device__ void after_chunk(weir::loop &l, grep_job *job, grep_lane *lane, int file, unsigned number,
+static __device__ void after_chunk(weir::loop &l, grep_job *job, grep_slot *slot, int file, unsigned number,
 				   unsigned offset, unsigned size)
 {
 	if (size == GREP_CHUNK) {
-		read_chunk(l, job, lane, file, number, offset + size - (job->length - 1));
+		read_chunk(l, job, slot, file, number, offset + size - (job->length - 1));
 		return;
 	}
-	weir::file::close(l, file, [=](weir::loop &later, int64_t) { next_file(later, job, lane); });
+	weir::file::close(l, file, [=](weir::loop &later, int64_t) { next_file(later, job, slot); });
 }
 
 static __device__ unsigned reserve(grep_job *job, unsigned n)
@@ -34,46 +34,46 @@ static __device__ unsigned reserve(grep_job *job, unsigned n)
 	return at;
 }
 
-static __device__ void search_chunk(weir::loop &l, grep_job *job, grep_lane *lane, int file, unsigned number,
+static __device__ void search_chunk(weir::loop &l, grep_job *job, grep_slot *slot, int file, unsigned number,
 				    unsigned offset, unsigned size)
 {
 	if (threadIdx.x == 0)
-		lane->found = 0;
+		slot->found = 0;
 	__syncthreads();
-	grep::search(lane->chunk, size, job->word, job->length, {number, offset}, lane->matches, &lane->found,
+	grep::search(slot->chunk, size, job->word, job->length, {number, offset}, slot->matches, &slot->found,
 		     GREP_MATCHES, threadIdx.x, blockDim.x);
 	__syncthreads();
-	unsigned found = lane->found;
+	unsigned found = slot->found;
 
 	if (found > GREP_MATCHES) {
 		l.exit(-E2BIG);
 		return;
 	}
 	if (!found) {
-		after_chunk(l, job, lane, file, number, offset, size);
+		after_chunk(l, job, slot, file, number, offset, size);
 		return;
 	}
 	uint64_t at = sizeof(grep_match) * uint64_t{reserve(job, found)}, bytes = found * sizeof(grep_match);
-	weir::file::write(l, job->output, lane->matches, bytes, at, [=](weir::loop &later, int64_t n) {
+	weir::file::write(l, job->output, slot->matches, bytes, at, [=](weir::loop &later, int64_t n) {
 		if (n == static_cast<int64_t>(bytes))
-			after_chunk(later, job, lane, file, number, offset, size);
+			after_chunk(later, job, slot, file, number, offset, size);
 		else
 			later.exit(n < 0 ? static_cast<int>(n) : -EIO);
 	});
 }
 
-static __device__ void read_chunk(weir::loop &l, grep_job *job, grep_lane *lane, int file, unsigned number,
+static __device__ void read_chunk(weir::loop &l, grep_job *job, grep_slot *slot, int file, unsigned number,
 				  unsigned offset)
 {
-	weir::file::read(l, file, lane->chunk, GREP_CHUNK, offset, [=](weir::loop &later, int64_t n) {
+	weir::file::read(l, file, slot->chunk, GREP_CHUNK, offset, [=](weir::loop &later, int64_t n) {
 		if (n >= 0)
-			search_chunk(later, job, lane, file, number, offset, n);
+			search_chunk(later, job, slot, file, number, offset, n);
 		else
 			later.exit(static_cast<int>(n));
 	});
 }
 
-static __device__ void next_file(weir::loop &l, grep_job *job, grep_lane *lane)
+static __device__ void next_file(weir::loop &l, grep_job *job, grep_slot *slot)
 {
 	__shared__ unsigned drawn;
 
@@ -88,7 +88,7 @@ static __device__ void next_file(weir::loop &l, grep_job *job, grep_lane *lane)
 	const char *path = reinterpret_cast<const char *>(job->paths) + size_t(number) * GREP_PATH;
 	weir::file::open(l, path, 0, 0, [=](weir::loop &later, int64_t file) {
 		if (file >= 0)
-			read_chunk(later, job, lane, file, number, 0);
+			read_chunk(later, job, slot, file, number, 0);
 		else
 			later.exit(static_cast<int>(file));
 	});
@@ -97,14 +97,14 @@ static __device__ void next_file(weir::loop &l, grep_job *job, grep_lane *lane)
 static __device__ void begin(weir::loop &l, grep_job *job)
 {
 	int output = *static_cast<volatile int32_t *>(&job->output);
-	grep_lane *lanes = reinterpret_cast<grep_lane *>(job->lanes_at) + size_t(blockIdx.x) * job->lanes;
+	grep_slot *slots = reinterpret_cast<grep_slot *>(job->slots_at) + size_t(blockIdx.x) * job->slots;
 
 	if (__syncthreads_or(output < 0)) {
 		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin(later, job); });
 		return;
 	}
-	for (unsigned i = 0; i < job->lanes; i++)
-		next_file(l, job, &lanes[i]);
+	for (unsigned i = 0; i < job->slots; i++)
+		next_file(l, job, &slots[i]);
 }
 
 extern "C" __global__ void grep_loop(weir::loop_args args, grep_job *job)

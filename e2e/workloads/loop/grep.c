@@ -30,7 +30,7 @@ struct grep {
 	struct workload w;
 	struct corpus corpus;
 	uint32_t length; /* of the word */
-	uint64_t bytes, lanes, blocks;
+	uint64_t bytes, slots, blocks;
 	const char *way;
 	char result[GREP_PATH];
 };
@@ -216,12 +216,12 @@ static double run_loop(struct grep *grep)
 {
 	const struct weir_loop_options options = {.blocks = (uint32_t)grep->blocks,
 						  .threads = GREP_THREADS,
-						  .callbacks = (uint32_t)grep->lanes + 1,
+						  .callbacks = (uint32_t)grep->slots + 1,
 						  .staging = STAGING,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
 			       .files = grep->corpus.files,
-			       .lanes = (uint32_t)grep->lanes,
+			       .slots = (uint32_t)grep->slots,
 			       .output = -1,
 			       .paths = paths(&grep->corpus)};
 	CUdeviceptr device = host_zeros(sizeof(job));
@@ -235,7 +235,7 @@ static double run_loop(struct grep *grep)
 	CU(cuModuleLoadData(&grep->w.module, grep_loop_ptx));
 	loop = host_loop(workload_kernel(&grep->w, "grep_loop"), &options);
 	weir_loop_stats(loop, &stats);
-	job.lanes_at = host_zeros((size_t)stats.blocks * grep->lanes * sizeof(struct grep_lane));
+	job.slots_at = host_zeros((size_t)stats.blocks * grep->slots * sizeof(struct grep_slot));
 	workload_upload(device, &job, sizeof(job));
 	began = now_ns();
 	host_loop_run(loop, (void *[]){NULL, &device});
@@ -257,7 +257,7 @@ static const struct way *parse(struct grep *grep, int argc, char **argv)
 		{"bytes", OPTION_NUMBER, &grep->bytes, "of a file, on average"},
 		{"word", OPTION_TEXT, &grep->corpus.word, "to be found"},
 		{"blocks", OPTION_NUMBER, &grep->blocks, "of the loop; default: as many as fit"},
-		{"lanes", OPTION_NUMBER, &grep->lanes, "files of a block of the loop at a time"},
+		{"slots", OPTION_NUMBER, &grep->slots, "files of a block of the loop at a time"},
 		{0}};
 
 	workload_parse(&grep->w, argc, argv, "finds a word; --size: number of files", own);
@@ -265,7 +265,7 @@ static const struct way *parse(struct grep *grep, int argc, char **argv)
 	grep->corpus.files = (uint32_t)workload_pick(&grep->w, grep->w.size, 12, 512);
 	grep->length = (uint32_t)strnlen(grep->corpus.word, GREP_WORD);
 	if (!grep->corpus.folder || grep->length < 2 || grep->length >= GREP_WORD ||
-	    grep->lanes < 1 || grep->lanes > 31 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
+	    grep->slots < 1 || grep->slots > 31 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
 	    grep->corpus.files < 1 || grep->corpus.files > 1u << 20) {
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);
@@ -280,7 +280,7 @@ static const struct way *parse(struct grep *grep, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct grep grep = {
-		.w = {.seed = 1}, .corpus = {.word = "needle"}, .lanes = 4, .way = "loop"};
+		.w = {.seed = 1}, .corpus = {.word = "needle"}, .slots = 4, .way = "loop"};
 	const struct way *way = parse(&grep, argc, argv);
 	struct matches wanted = {0};
 	double seconds;

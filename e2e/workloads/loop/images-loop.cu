@@ -1,4 +1,4 @@
-/* Image matching in an event loop. Block 0 opens the files and reads the queries. Then each lane takes
+/* Image matching in an event loop. Block 0 opens the files and reads the queries. Then each slot takes
  * a chunk of the library, reads it, and compares it with all queries. Who ends last writes the
  * result. */
 #include <weir/loop.cuh>
@@ -94,8 +94,8 @@ static __device__ void begin(weir::loop &l, image_job *job)
 		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin(later, job); });
 		return;
 	}
-	for (unsigned i = 0; i < job->lanes; i++)
-		next_chunk(l, job, chunks + (size_t(blockIdx.x) * job->lanes + i) * IMAGE_CHUNK * IMAGE_BYTES);
+	for (unsigned i = 0; i < job->slots; i++)
+		next_chunk(l, job, chunks + (size_t(blockIdx.x) * job->slots + i) * IMAGE_CHUNK * IMAGE_BYTES);
 }
 
 static __device__ void read_queries(weir::loop &l, image_job *job)

@@ -31,7 +31,7 @@ extern const char images_ptx[], images_loop_ptx[];
 struct match {
 	struct workload w;
 	const char *folder, *way;
-	uint64_t lanes, blocks;
+	uint64_t slots, blocks;
 	struct image_job job;       /* paths and sizes */
 	uint8_t *library, *queries; /* what the files hold */
 	image_match *wanted, *found;
@@ -214,7 +214,7 @@ static double run_loop(struct match *match)
 {
 	const struct weir_loop_options options = {.blocks = (uint32_t)match->blocks,
 						  .threads = IMAGE_THREADS,
-						  .callbacks = (uint32_t)match->lanes + 1,
+						  .callbacks = (uint32_t)match->slots + 1,
 						  .staging = STAGING,
 						  .name = "images"};
 	CUdeviceptr device = host_zeros(sizeof(match->job));
@@ -226,12 +226,12 @@ static double run_loop(struct match *match)
 	CU(cuModuleLoadData(&match->w.module, images_loop_ptx));
 	loop = host_loop(workload_kernel(&match->w, "images_loop"), &options);
 	weir_loop_stats(loop, &stats);
-	match->job.lanes = (uint32_t)match->lanes;
+	match->job.slots = (uint32_t)match->slots;
 	match->job.queries_at = host_zeros(queries_bytes(match));
 	match->job.best = host_zeros(match->job.queries_n * sizeof(image_match));
 	CU(cuMemsetD8(match->job.best, 0xff, match->job.queries_n * sizeof(image_match)));
 	match->job.chunks =
-		host_zeros((size_t)stats.blocks * match->lanes * IMAGE_CHUNK * IMAGE_BYTES);
+		host_zeros((size_t)stats.blocks * match->slots * IMAGE_CHUNK * IMAGE_BYTES);
 	workload_upload(device, &match->job, sizeof(match->job));
 	began = now_ns();
 	host_loop_run(loop, (void *[]){NULL, &device});
@@ -266,13 +266,13 @@ static const struct way *parse(struct match *match, int argc, char **argv)
 		{"way", OPTION_TEXT, &match->way, "cpu, native, split or loop (default)"},
 		{"queries", OPTION_NUMBER, &queries, "how many"},
 		{"blocks", OPTION_NUMBER, &match->blocks, "of the loop; default: as many as fit"},
-		{"lanes", OPTION_NUMBER, &match->lanes, "chunks of a block of the loop at a time"},
+		{"slots", OPTION_NUMBER, &match->slots, "chunks of a block of the loop at a time"},
 		{0}};
 
 	workload_parse(&match->w, argc, argv, "finds pictures; --size: number in the library", own);
 	match->job.library_n = (uint32_t)workload_pick(&match->w, match->w.size, 600, 25000);
 	match->job.queries_n = (uint32_t)workload_pick(&match->w, queries, 20, 2000);
-	if (!match->folder || match->lanes < 1 || match->lanes > 31 ||
+	if (!match->folder || match->slots < 1 || match->slots > 31 ||
 	    match->job.library_n > PARTS_MAX * IMAGE_CHUNK || match->job.queries_n > 1u << 20) {
 		fprintf(stderr, "loop-images: --folder: needed; the others: out of range\n");
 		exit(2);
@@ -286,7 +286,7 @@ static const struct way *parse(struct match *match, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct match match = {.w = {.seed = 1}, .lanes = 2, .way = "loop"};
+	static struct match match = {.w = {.seed = 1}, .slots = 2, .way = "loop"};
 	const struct way *way = parse(&match, argc, argv);
 	struct image_job *job = &match.job;
 	double seconds;

@@ -16,7 +16,7 @@ typedef unsigned long long image_match;
 struct image_job {
 	char library[256], queries[256], result[256]; /* paths */
 	uint32_t library_n, queries_n;
-	uint32_t lanes;   /* chunks of a block at a time */
+	uint32_t slots;   /* chunks of a block at a time */
 	uint32_t ticket;  /* the next chunk */
 	uint32_t done;    /* chunks that are compared */
 	int32_t files[3]; /* of the loop: library, queries, result */
@@ -25,5 +25,5 @@ struct image_job {
 	uint32_t unused;
 	uint64_t queries_at; /* device addresses: the queries, */
 	uint64_t best;       /* image_match[queries_n], */
-	uint64_t chunks;     /* IMAGE_CHUNK pictures for each lane of each block */
+	uint64_t chunks;     /* IMAGE_CHUNK pictures for each slot of each block */
 };

@@ -13,14 +13,14 @@
 
 extern const char tokens_ptx[], tokens_loop_ptx[];
 
-#define LANES 4
+#define SLOTS 4
 
 static struct token_job job_of(const struct pipeline *pipeline)
 {
 	struct token_job job = {.documents = pipeline->documents,
 				.dimension = pipeline->dimension,
 				.vocabulary_mask = pipeline->vocabulary_mask,
-				.lanes = pipeline->lanes ? pipeline->lanes : LANES,
+				.slots = pipeline->slots ? pipeline->slots : SLOTS,
 				.offsets = pipeline->offsets,
 				.vocabulary = pipeline->vocabulary,
 				.table = pipeline->table,
@@ -38,7 +38,7 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	struct token_job job = job_of(pipeline);
 	const struct weir_loop_options options = {.blocks = pipeline->blocks,
 						  .threads = TOKENS_THREADS,
-						  .callbacks = job.lanes + 1,
+						  .callbacks = job.slots + 1,
 						  .name = "tokens"};
 	struct weir_loop *loop = host_loop(kernel, &options);
 	struct weir_loop_stats stats;
@@ -46,7 +46,7 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	double seconds;
 
 	weir_loop_stats(loop, &stats);
-	job.texts = host_zeros((size_t)stats.blocks * job.lanes * TOKENS_DOC);
+	job.texts = host_zeros((size_t)stats.blocks * job.slots * TOKENS_DOC);
 	workload_upload(device, &job, sizeof(job));
 	began = now_ns();
 	host_loop_run(loop, (void *[]){NULL, &device});

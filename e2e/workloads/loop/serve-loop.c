@@ -61,14 +61,14 @@ uint64_t loop_serve(const struct loop_server *server, struct workload *workload)
 	struct serving serving = {.workload = workload};
 	struct weir_loop_options options = {.blocks = server->blocks,
 					    .threads = service->threads,
-					    .callbacks = server->lanes + 1,
+					    .callbacks = server->slots + 1,
 					    .name = service->name};
 	struct server_loop parameters = {
 		.listener = -1,
 		.size = server->size,
 		.request_bytes = (uint32_t)service->request_bytes(server->size),
 		.reply_bytes = (uint32_t)service->reply_bytes(server->size),
-		.lanes = server->lanes};
+		.slots = server->slots};
 	struct weir_loop_stats stats;
 	CUdeviceptr device;
 	char name[32];
@@ -80,9 +80,9 @@ uint64_t loop_serve(const struct loop_server *server, struct workload *workload)
 	serving.loop = host_loop(workload_kernel(workload, name), &options);
 	weir_loop_stats(serving.loop, &stats);
 	parameters.requests =
-		host_zeros((size_t)stats.blocks * server->lanes * parameters.request_bytes);
+		host_zeros((size_t)stats.blocks * server->slots * parameters.request_bytes);
 	parameters.replies =
-		host_zeros((size_t)stats.blocks * server->lanes * parameters.reply_bytes);
+		host_zeros((size_t)stats.blocks * server->slots * parameters.reply_bytes);
 	if (service->state_bytes)
 		parameters.table = host_zeros(service->state_bytes);
 	workload_upload(device, &parameters, sizeof(parameters));

@@ -9,7 +9,7 @@ struct loop_server {
 	uint32_t size;
 	uint16_t port;
 	uint32_t blocks; /* 0: as many as fit */
-	uint32_t lanes;  /* requests of a block at a time */
+	uint32_t slots;  /* requests of a block at a time */
 };
 
 /* Serves until workload_stopped(). Calls workload_ready() when it listens. Returns the number of

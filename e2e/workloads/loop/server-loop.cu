@@ -1,4 +1,4 @@
-/* Servers that answer on the GPU: each block listens, receives, computes and sends by itself. A lane
+/* Servers that answer on the GPU: each block listens, receives, computes and sends by itself. A slot
  * is one request under way: receive, answer, send, and again. */
 #include <weir/loop.cuh>
 
@@ -9,7 +9,7 @@
 #define RETRY_NS 1000000 /* until another block listens */
 
 /* A request and its reply, in device memory. */
-struct lane {
+struct slot {
 	server_loop *server;
 	int listener;
 	uint8_t *request, *reply;
@@ -17,18 +17,18 @@ struct lane {
 
 /* How a service answers; as a callback may have to, in steps. Calls answered() at the end. */
 struct echo_service {
-	static __device__ void answer(weir::loop &l, lane at, int connection);
+	static __device__ void answer(weir::loop &l, slot at, int connection);
 };
 struct matmul_service {
-	static __device__ void answer(weir::loop &l, lane at, int connection);
+	static __device__ void answer(weir::loop &l, slot at, int connection);
 };
 struct kv_service {
-	static __device__ void answer(weir::loop &l, lane at, int connection);
+	static __device__ void answer(weir::loop &l, slot at, int connection);
 };
 
-template <class Service> static __device__ void receive_rest(weir::loop &l, lane at, int connection, unsigned have);
+template <class Service> static __device__ void receive_rest(weir::loop &l, slot at, int connection, unsigned have);
 
-template <class Service> static __device__ void serve(weir::loop &l, lane at)
+template <class Service> static __device__ void serve(weir::loop &l, slot at)
 {
 	weir::net::receive_any(l, at.listener, at.request, at.server->request_bytes,
 			       [=](weir::loop &later, int64_t n, int connection) {
@@ -41,7 +41,7 @@ template <class Service> static __device__ void serve(weir::loop &l, lane at)
 
 /* A request may come in pieces. */
 template <class Service>
-static __device__ void receive_rest(weir::loop &l, lane at, int connection, unsigned have)
+static __device__ void receive_rest(weir::loop &l, slot at, int connection, unsigned have)
 {
 	unsigned left = at.server->request_bytes - have;
 
@@ -57,7 +57,7 @@ static __device__ void receive_rest(weir::loop &l, lane at, int connection, unsi
 	});
 }
 
-template <class Service> static __device__ void answered(weir::loop &l, lane at, int connection)
+template <class Service> static __device__ void answered(weir::loop &l, slot at, int connection)
 {
 	if (threadIdx.x == 0)
 		atomicAdd(&at.server->answered, 1ull);
@@ -65,13 +65,13 @@ template <class Service> static __device__ void answered(weir::loop &l, lane at,
 			[=](weir::loop &later, int64_t) { serve<Service>(later, at); });
 }
 
-__device__ void echo_service::answer(weir::loop &l, lane at, int connection)
+__device__ void echo_service::answer(weir::loop &l, slot at, int connection)
 {
 	services::echo(at.server->size, at.request, at.reply);
 	answered<echo_service>(l, at, connection);
 }
 
-__device__ void kv_service::answer(weir::loop &l, lane at, int connection)
+__device__ void kv_service::answer(weir::loop &l, slot at, int connection)
 {
 	services::kv(reinterpret_cast<kv_slot *>(at.server->table), reinterpret_cast<kv_message *>(at.request),
 		     reinterpret_cast<kv_message *>(at.reply));
@@ -79,7 +79,7 @@ __device__ void kv_service::answer(weir::loop &l, lane at, int connection)
 }
 
 /* A tile at a time: the kernel may leave between two of them. */
-static __device__ void multiply_from(weir::loop &l, lane at, int connection, unsigned tile)
+static __device__ void multiply_from(weir::loop &l, slot at, int connection, unsigned tile)
 {
 	unsigned n = at.server->size;
 	const float *a = reinterpret_cast<const float *>(at.request);
@@ -94,12 +94,12 @@ static __device__ void multiply_from(weir::loop &l, lane at, int connection, uns
 	answered<matmul_service>(l, at, connection);
 }
 
-__device__ void matmul_service::answer(weir::loop &l, lane at, int connection)
+__device__ void matmul_service::answer(weir::loop &l, slot at, int connection)
 {
 	multiply_from(l, at, connection, 0);
 }
 
-/* Each lane of the block begins when somebody listens. */
+/* Each slot of the block begins when somebody listens. */
 template <class Service> static __device__ void begin(weir::loop &l, server_loop *server)
 {
 	int listener = *static_cast<volatile int32_t *>(&server->listener);
@@ -108,9 +108,9 @@ template <class Service> static __device__ void begin(weir::loop &l, server_loop
 		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin<Service>(later, server); });
 		return;
 	}
-	for (unsigned i = 0; i < server->lanes; i++) {
-		size_t number = size_t(blockIdx.x) * server->lanes + i;
-		lane at = {server, listener,
+	for (unsigned i = 0; i < server->slots; i++) {
+		size_t number = size_t(blockIdx.x) * server->slots + i;
+		slot at = {server, listener,
 			   reinterpret_cast<uint8_t *>(server->requests) + number * server->request_bytes,
 			   reinterpret_cast<uint8_t *>(server->replies) + number * server->reply_bytes};
 

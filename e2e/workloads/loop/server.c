@@ -14,8 +14,8 @@
 
 extern const char services_ptx[];
 
-#define LANES       4
-#define LANES_MAX   31   /* one callback is for the listener */
+#define SLOTS       4
+#define SLOTS_MAX   31   /* one callback is for the listener */
 #define MAPPED_MOST 4096 /* bytes of a request that the GPU reads from the host's memory */
 
 struct server {
@@ -152,29 +152,29 @@ static const struct way *way_find(const char *name)
 static const struct way *parse(struct server *server, struct workload *w, int argc, char **argv)
 {
 	const char *name = NULL, *way = "cpu";
-	uint64_t port = 0, blocks = 0, lanes = LANES;
+	uint64_t port = 0, blocks = 0, slots = SLOTS;
 	const struct workload_option own[] = {
 		{"service", OPTION_TEXT, &name, "echo, matmul or kv"},
 		{"way", OPTION_TEXT, &way, "cpu (default), driven or loop"},
 		{"port", OPTION_NUMBER, &port, "on loopback"},
 		{"blocks", OPTION_NUMBER, &blocks, "of the loop; default: as many as fit"},
-		{"lanes", OPTION_NUMBER, &lanes, "requests of a block of the loop at a time"},
+		{"slots", OPTION_NUMBER, &slots, "requests of a block of the loop at a time"},
 		{0}};
 	const struct service *service;
 	uint32_t size;
 
 	workload_parse(w, argc, argv, "answers requests on loopback", own);
 	service = service_find(name, w->size);
-	if (port < 1 || port > UINT16_MAX || blocks > UINT16_MAX || lanes < 1 ||
-	    lanes > LANES_MAX) {
-		fprintf(stderr, "--port: needed; --blocks, --lanes: out of range\n");
+	if (port < 1 || port > UINT16_MAX || blocks > UINT16_MAX || slots < 1 ||
+	    slots > SLOTS_MAX) {
+		fprintf(stderr, "--port: needed; --blocks, --slots: out of range\n");
 		exit(2);
 	}
 	size = (uint32_t)workload_pick(w, w->size, service->simulated, service->gpu);
 	server->front = (struct front){
 		.service = service, .size = size, .port = (uint16_t)port, .context = server};
 	server->loop = (struct loop_server){service, size, (uint16_t)port, (uint32_t)blocks,
-					    (uint32_t)lanes};
+					    (uint32_t)slots};
 	server->request_bytes = service->request_bytes(size);
 	server->reply_bytes = service->reply_bytes(size);
 	return way_find(way);

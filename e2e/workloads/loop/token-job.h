@@ -30,7 +30,7 @@ struct token_job {
 	uint32_t documents;
 	uint32_t dimension;       /* floats of a row of the table; a multiple of 4 */
 	uint32_t vocabulary_mask; /* its places - 1; their number is a power of two */
-	uint32_t lanes;           /* documents of a block at a time */
+	uint32_t slots;           /* documents of a block at a time */
 	uint32_t ticket;          /* the next document */
 	uint32_t unused;
 	uint64_t offsets;    /* device addresses, like all below: uint64_t[documents + 1], places in
@@ -39,5 +39,5 @@ struct token_job {
 	uint64_t table;      /* float[numbers][dimension] */
 	uint64_t numbers;    /* uint32_t[documents][TOKENS_ROW] */
 	uint64_t tensor;     /* float[documents][TOKENS_ROW][dimension] */
-	uint64_t texts;      /* TOKENS_DOC bytes for each lane of each block */
+	uint64_t texts;      /* TOKENS_DOC bytes for each slot of each block */
 };

@@ -1,4 +1,4 @@
-/* Text to tensor in an event loop: a lane reads a document, numbers its tokens, and copies their
+/* Text to tensor in an event loop: a slot reads a document, numbers its tokens, and copies their
  * rows. */
 #include <weir/loop.cuh>
 
@@ -39,11 +39,11 @@ extern "C" __global__ void tokens_loop(weir::loop_args args, token_job *job)
 				later.exit(static_cast<int>(file));
 				return;
 			}
-			for (unsigned i = 0; i < job->lanes; i++) {
-				size_t lane = size_t(blockIdx.x) * job->lanes + i;
+			for (unsigned i = 0; i < job->slots; i++) {
+				size_t slot = size_t(blockIdx.x) * job->slots + i;
 
 				next_document(later, job, static_cast<int>(file),
-					      reinterpret_cast<uint8_t *>(job->texts) + lane * TOKENS_DOC);
+					      reinterpret_cast<uint8_t *>(job->texts) + slot * TOKENS_DOC);
 			}
 		});
 	});
