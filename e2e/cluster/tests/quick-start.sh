@@ -1,7 +1,8 @@
 #!/bin/bash
 # The quick start page as it reads, on a cluster that `kubeadm init` has just made, with a simulated GPU: its commands one
-# after another, and what they print. Before the page's uninstall, mistakes that a new operator makes, and what
-# `kubectl weir` says of them, and the other pages' commands for a cluster. Names are pages and lines. WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running for a minute at the end.
+# after another, and what they print. Before the page's uninstall come mistakes that a new operator makes, with what
+# kubectl and `kubectl weir` say of them, and the other pages' commands for a cluster. The names of commands are those of
+# pages and lines. WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end, until somebody ends this.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 here=$PWD/e2e/cluster
@@ -161,6 +162,8 @@ helm=$("$here/build.sh" helm)/helm || die "cannot build helm"
 operator=$("$here/build.sh" operator) || die "cannot build kubeadm"
 cluster_apart "$0" "$@"
 cluster_trap
+# The node's processes end with this one.
+[ -z "${KEEP:-}" ] || trap 'echo "# the node runs until this test is ended: nsenter --all --target PID"; sleep infinity' EXIT
 VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
 kube=$KUBE
 began=$SECONDS
@@ -194,5 +197,4 @@ until_ok 30 nothing_left || {
     exit 1
 }
 echo "ok - quick start: uninstall leaves nothing"
-[ -z "${KEEP:-}" ] || sleep 60
 exit $failed
