@@ -81,7 +81,7 @@ static void remove_dead(const struct sockaddr_storage *address, socklen_t size)
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = {0};
 	socklen_t size = sizeof(address);
 
 	if (getsockname(fd, (struct sockaddr *)&address, &size) < 0)

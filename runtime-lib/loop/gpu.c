@@ -115,9 +115,8 @@ void gpu_host_free(void *memory)
 
 int gpu_launch(struct gpu *gpu, const struct weir_loop_args *args, void **params)
 {
-	struct weir_loop_args copy = *args;
-
-	params[0] = &copy;
+	gpu->args = *args;
+	params[0] = &gpu->args;
 	/* Cooperative: all blocks are on the GPU at a time, and libweir makes no form of it. */
 	CUresult result = cuLaunchCooperativeKernel(gpu->kernel, gpu->blocks, 1, 1, gpu->threads, 1,
 						    1, gpu->shared, gpu->stream, params);

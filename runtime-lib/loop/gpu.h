@@ -13,7 +13,8 @@ struct gpu {
 	CUcontext context;
 	CUstream stream, in, out; /* the kernel; copies to and from the GPU */
 	uint32_t blocks, threads, shared;
-	CUdeviceptr device, state; /* struct weir_loop_device, struct weir_loop_block of each */
+	CUdeviceptr device, state;  /* struct weir_loop_device, struct weir_loop_block of each */
+	struct weir_loop_args args; /* of the last launch */
 	char error[160];
 };
 

@@ -173,9 +173,17 @@ static int launch(struct weir_loop *loop, void **params)
 	return gpu_launch(&loop->gpu, &args, params);
 }
 
+/* Where the last launch reports, or has. */
+__attribute__((returns_nonnull)) static const struct weir_loop_report *
+last_report(const struct weir_loop *loop)
+{
+	return &loop->rings.reports[loop->serial & 1];
+}
+
+/* NULL: the kernel has not left. */
 static const struct weir_loop_report *report_of(const struct weir_loop *loop)
 {
-	const struct weir_loop_report *report = &loop->rings.reports[loop->serial & 1];
+	const struct weir_loop_report *report = last_report(loop);
 
 	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
 }
@@ -227,21 +235,21 @@ static bool look(struct weir_loop *loop, uint64_t now)
 /* How long the thread may sleep. */
 static uint64_t sleep_ns(const struct weir_loop *loop, uint64_t now, uint64_t nap)
 {
-	uint64_t next = timers_next(loop), ns = UINT64_MAX;
+	uint64_t next = timers_next(loop);
 
-	if (loop->on_gpu || transfers_copying(loop))
-		ns = nap;
-	if (loop->retry && next > loop->retry)
+	if (loop->retry > now && next > loop->retry)
 		next = loop->retry;
-	if (next != UINT64_MAX && next - now < ns)
-		ns = next > now ? next - now : 0;
-	return ns;
+	if ((loop->on_gpu || transfers_copying(loop)) && next > now + nap)
+		next = now + nap;
+	if (next == UINT64_MAX)
+		return next;
+	return next > now ? next - now : 0;
 }
 
 /* The kernel is away, and answers have come that it has not taken. */
 static bool is_due(const struct weir_loop *loop)
 {
-	return loop->rings.given != loop->rings.reports[loop->serial & 1].answers;
+	return loop->rings.given != last_report(loop)->answers;
 }
 
 struct cycle {
@@ -330,7 +338,7 @@ int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 		return r;
 	}
 	if (code)
-		*code = loop->rings.reports[loop->serial & 1].code;
+		*code = last_report(loop)->code;
 	return loop->stops ? -ECANCELED : 0;
 }
 
@@ -418,7 +426,7 @@ void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 		.bytes_in = loop->counters.bytes_in,
 		.bytes_out = loop->counters.bytes_out,
 		.blocks = loop->gpu.blocks,
-		.polls = loop->rings.reports[loop->serial & 1].polls,
+		.polls = last_report(loop)->polls,
 		.uring = loop->engine->type == &io_uring_engine,
 		.on_gpu = loop->on_gpu,
 	};
