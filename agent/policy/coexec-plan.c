@@ -169,7 +169,7 @@ static void refuse_last(struct coexec_plan *plan, uint64_t now)
 	remove_at(plan, plan->n - 1);
 	entry->coexec.refused = plan->sets;
 	plan->now = before;
-	measure(plan, now);
+	settle(plan, now);
 }
 
 static void remember(const struct coexec_plan *plan, struct coexec_memory *memory, double speed_up)
@@ -374,21 +374,41 @@ static bool has_changed(const struct coexec_plan *plan)
 	return false;
 }
 
-static void note_alone(struct run_queue *queue, struct coexec_memory *memory)
+/* Its forms are found, or it has none. */
+static bool find_forms(struct run_queue *queue, struct coexec_client *client,
+		       const struct coexec_memory *memory)
 {
-	struct run_queue_entry *entry = queue->plan.members[0];
-	struct coexec_client *client = &entry->coexec;
-	double now = speed(client);
+	uint64_t passed;
 
 	if (!client->solo_since)
 		client->solo_since = queue->now;
-	if (now > 0 && !client->tuning)
-		client->alone = client->alone > 0 ? (client->alone + now) / 2 : now;
-	client->known |= (client->alone > 0 && !client->tuning) ||
-			 queue->now - client->solo_since >= COEXEC_SOLO ||
+	passed = queue->now - client->solo_since;
+	client->formed = passed >= COEXEC_SOLO ||
+			 (passed >= COEXEC_CLOSED &&
+			  (!client->tuning || coexec_is_bounded(&client->kernel))) ||
+			 (!client->tuning && coexec_is_bounded(&client->kernel)) ||
 			 (memory && coexec_memory_knows(memory, client->kernel.number));
-	queue->plan.numbers[0] = client->kernel.number;
-	measure(&queue->plan, queue->now);
+	return client->formed;
+}
+
+static void note_alone(struct run_queue *queue, struct coexec_memory *memory)
+{
+	struct coexec_plan *plan = &queue->plan;
+	struct coexec_client *client = &plan->members[0]->coexec;
+	double now = speed(client);
+
+	plan->numbers[0] = client->kernel.number;
+	if (!client->formed) {
+		if (find_forms(queue, client, memory))
+			settle(plan, queue->now);
+		else
+			measure(plan, queue->now);
+		return;
+	}
+	if (now > 0)
+		client->alone = client->known ? (client->alone + now) / 2 : now;
+	client->known = true;
+	measure(plan, queue->now);
 }
 
 /* Together they are slower than in turns. */
@@ -434,22 +454,24 @@ static bool is_with_members(const struct coexec_plan *plan, const struct run_que
 	return with;
 }
 
+/* One that runs alone needs no form, once it is found. */
 static void give_workers(struct run_queue *queue)
 {
 	const struct coexec_plan *plan = &queue->plan;
-	uint32_t others = queue->n_active > 1 ? COEXEC_UNBOUNDED : 0;
 	struct run_queue_entry *entry;
 
 	DL_FOREACH (queue->waiting, entry) {
-		entry->coexec.workers = others;
+		entry->coexec.workers = 0;
 		entry->coexec.runs = is_with_members(plan, entry);
 	}
 	if (queue->current) {
-		queue->current->coexec.workers = others;
+		queue->current->coexec.workers = 0;
 		queue->current->coexec.runs = is_with_members(plan, queue->current);
 	}
 	for (unsigned i = 0; plan->n > 1 && i < plan->n; i++)
 		plan->members[i]->coexec.workers = plan->now.workers[i];
+	if (plan->n == 1 && !plan->members[0]->coexec.formed && queue->n_active > 1)
+		plan->members[0]->coexec.workers = COEXEC_UNBOUNDED;
 }
 
 static void end_plan(struct run_queue *queue)

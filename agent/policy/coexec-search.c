@@ -9,6 +9,7 @@ void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_ke
 {
 	*search = (struct coexec_search){.n = (unsigned)smaller(n, COEXEC_WORKERS),
 					 .n_kernels = (unsigned)smaller(n_kernels, COEXEC_MOST)};
+	search->at = (search->n - 1) / 2;
 }
 
 static void note(struct coexec_search *search, const double *rates)
@@ -59,50 +60,59 @@ static bool goes_on(struct coexec_search *search)
 	return true;
 }
 
-/* The step after `from`; done if there is none that was not measured. */
-static void go(struct coexec_search *search)
+/* The step after `from`. False: there is none that was not measured. */
+static bool go(struct coexec_search *search)
 {
 	bool ends = search->step < 0 ? search->from == 0 : search->from + 1 == search->n;
 	unsigned next = search->from + (unsigned)search->step;
 
-	search->done = ends || search->measured[next];
-	if (!search->done)
-		search->at = next;
+	if (ends || search->measured[next])
+		return false;
+	search->at = next;
+	return true;
 }
 
-static void climb(struct coexec_search *search, bool from_last)
+/* From the middle. */
+static bool climb(struct coexec_search *search, int step)
 {
-	search->from = from_last ? search->n - 1 : 0;
-	search->step = from_last ? -1 : 1;
+	search->from = (search->n - 1) / 2;
+	search->step = step;
 	search->slack = SLACK;
-	go(search);
+	return go(search);
 }
 
-/* The first climb found nothing beyond where it began, and the other end is not far below. */
-static bool led_nowhere(const struct coexec_search *search)
+/* The first side led nowhere: the middle is as good as the best, or nothing is. */
+static bool turn(struct coexec_search *search)
 {
-	unsigned last = search->n - 1, other = search->step < 0 ? 0 : last;
+	bool nowhere =
+		search->highest <= search->speed_up[(search->n - 1) / 2] * (1 + COEXEC_NOISE);
 
-	return search->best == last - other &&
-	       search->speed_up[other] >= COEXEC_LOW * search->highest;
+	if (search->turned || !nowhere)
+		return false;
+	search->turned = true;
+	return climb(search, -search->step);
+}
+
+/* Towards the kernel that gets less gets more. */
+static int better_side(const struct coexec_search *search)
+{
+	const double *rates = search->rates[search->at];
+
+	return rates[0] < rates[search->n_kernels - 1] ? 1 : -1;
 }
 
 void coexec_search_feed(struct coexec_search *search, const double *rates)
 {
-	unsigned last = search->n - 1;
-
 	note(search, rates);
-	if (search->tries == 1 && last > 0) {
-		search->at = last;
-	} else if (search->tries <= 2) {
-		climb(search, search->speed_up[last] > search->speed_up[0]);
-	} else if (goes_on(search)) {
-		search->from = search->at;
-		go(search);
-	} else if (!search->second && led_nowhere(search)) {
-		search->second = true;
-		climb(search, search->step > 0);
-	} else {
-		search->done = true;
+	if (search->step == 0) {
+		int side = better_side(search);
+		search->done = !climb(search, side) && !climb(search, -side);
+		return;
 	}
+	if (goes_on(search)) {
+		search->from = search->at;
+		if (go(search))
+			return;
+	}
+	search->done = !turn(search);
 }

@@ -1,12 +1,12 @@
 /* Which clients of a level run at the same time, and with how many workers on an SM each
  * (FlexSched).
  *
- * One client begins, the one that got least so far. Alone it shows which kernel it has, and how
- * fast it gets on. Then others join it one by one: first those that are known to go well with it,
- * then those of which nothing is known. How many workers each gets is found by trying
- * (coexec-search.h) while all of them work. The result is remembered (coexec-memory.h). A
- * client that makes the others' loss greater than its own gain waits for its turn: so where nothing
- * goes together clients take turns.
+ * One client begins, the one that got least so far. Alone it shows which kernel it has, in its
+ * form, and how fast that gets on without. Then others join it one by one: first those that are
+ * known to go well with it, then those of which nothing is known. How many workers each gets is
+ * found by trying (coexec-search.h) while all of them work. The result is remembered
+ * (coexec-memory.h). A client that makes the others' loss greater than its own gain waits for its
+ * turn: so where nothing goes together clients take turns.
  *
  * Speed is what a client reports as done (the time that its finished launches take alone) in a
  * while, relative to the same while it was alone. Pure. */
@@ -22,10 +22,12 @@
 #define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
 #define COEXEC_LIMIT     2000000000ull  /* ns: but no more than that */
 #define COEXEC_GRACE     20000000ull /* ns without work, after which a client has left the others */
-#define COEXEC_SOLO      2000000000ull /* ns in which a client's forms are found, at most */
-#define COEXEC_GAIN      0.03          /* of all together: less is not worth it */
-#define COEXEC_HOPE      1.2           /* the speed-up of a pair that was not tried */
-#define COEXEC_LOST      3u            /* measurements in a row that show a loss */
+#define COEXEC_SOLO      2000000000ull /* ns in which a client's forms are found, at most; */
+#define COEXEC_CLOSED \
+	300000000ull     /* or so many, if it has one that it can run in, or none is to come */
+#define COEXEC_GAIN 0.03 /* of all together: less is not worth it */
+#define COEXEC_HOPE 1.2  /* the speed-up of a pair that was not tried */
+#define COEXEC_LOST 3u   /* measurements in a row that show a loss */
 
 struct run_queue_entry;
 
@@ -44,7 +46,8 @@ struct coexec_client {
 	bool known;               /* its kernel, and its speed alone */
 	double alone;             /* ns of work in a ns; 0: not known */
 	uint64_t served, counted; /* ns of work by weight; `executed` that this includes */
-	uint64_t solo_since;      /* it is alone to become known; 0: not yet */
+	uint64_t solo_since;      /* its forms are looked for; 0: not yet */
+	bool formed;              /* they are found; then it shows its speed alone, without them */
 	uint64_t refused;         /* the plan's `sets` when it was tried in vain */
 	uint64_t settles;         /* `executed` from when the configuration holds */
 	uint64_t seen, first_at, last_at, first, last; /* ends of launches in a measurement */

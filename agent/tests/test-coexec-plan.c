@@ -36,11 +36,13 @@ struct program {
 	double uses[THINGS], needs, harm;
 	uint64_t launch;
 	bool unbounded;
+	double tax;
 };
 
 static const struct program arithmetic = {{1, 0.1}, 3, 0, 2 * MS, false};
 static const struct program streaming = {{0.1, 1}, 4, 0, 3 * MS, false};
 static const struct program poison = {{0.6, 0.6}, 3, 0.6, 2 * MS, false};
+static const struct program taxed = {{0.9, 0.9}, 2, 0, 2 * MS, false, 0.15};
 static const struct program closed = {{0.4, 0.3}, 6, 0, MS, true};
 
 static struct world {
@@ -113,6 +115,8 @@ static void find_rates(double rates[CLIENTS])
 		for (unsigned r = 0; r < THINGS; r++)
 			if (used[r] > 1 && world.programs[i]->uses[r] > 0.3)
 				rates[i] = fmin(rates[i], scale[i] / used[r]);
+		if (world.entries[i].coexec.workers)
+			rates[i] *= 1 - world.programs[i]->tax;
 		for (unsigned k = 0; k < world.n; k++)
 			if (k != i && runs(k))
 				rates[i] *= 1 - world.programs[k]->harm;
@@ -257,6 +261,18 @@ static void test_losers_take_turns(void **unused)
 	assert_int_equal(world.queues.levels[0].plan.n, 1);
 }
 
+/* Forms cost more than is gained. */
+static void test_forms_that_cost_too_much(void **unused)
+{
+	static const struct program *const programs[] = {&taxed, &taxed};
+
+	(void)unused;
+	begin(2, programs);
+	pass(2000 * MS);
+	assert_true(throughput(1000 * MS) > 0.97);
+	assert_int_equal(world.queues.levels[0].plan.n, 1);
+}
+
 /* Of several waiting clients the one whose kernel goes well with the first joins. */
 static void test_unlike_kernels_pair(void **unused)
 {
@@ -361,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_pair_finds_the_best),
 		cmocka_unit_test(test_pair_is_remembered),
 		cmocka_unit_test(test_losers_take_turns),
+		cmocka_unit_test(test_forms_that_cost_too_much),
 		cmocka_unit_test(test_unlike_kernels_pair),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_random),

@@ -28,8 +28,8 @@ static bool need_sms(const struct level_binding *binding, uint64_t demands)
 void waiting_work(struct client *client, struct tick *tick)
 {
 	struct waiters *state = waiters_of(client);
-	bool urgent =
-		binding_flag(tick->binding, WEIR_CONTROL_URGENT) || binding_workers(tick->binding);
+	bool urgent = binding_flag(tick->binding, WEIR_CONTROL_URGENT);
+	bool bounded = binding_workers(tick->binding);
 	uint64_t until = tick->now + WAITED_FOR, demands = binding_demands(tick->binding);
 
 	if (urgent || demands)
@@ -42,13 +42,13 @@ void waiting_work(struct client *client, struct tick *tick)
 		state->urgent_until = until;
 	if (binding_closed(tick->binding))
 		state->held_until = until;
-	atomic_store(&state->waiting, tick->now < state->waited_until ? WAITING_URGENT
+	atomic_store(&state->waiting, bounded || tick->now < state->waited_until ? WAITING_URGENT
 				      : tick->now < state->held_until ? WAITING_SAME_LEVEL
 								      : WAITING_NOBODY);
 	atomic_store(&state->places,
 		     tick->now < state->waited_until && state->places_seen == PLACES_SURE);
 	atomic_store(&state->max_blocking_time,
-		     tick->now < state->urgent_until
+		     bounded || tick->now < state->urgent_until
 			     ? 0
 			     : atomic_load(&control_page(tick->binding)->max_blocking_time));
 }

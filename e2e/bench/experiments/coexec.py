@@ -2,10 +2,11 @@
 memory-bound and a compute-bound kernel, by hand (`weirctl bound`); then the policy coexec finds its own, for pairs, for three
 and four kernels, and for a queue of all kernels."""
 
+import importlib.util
 import random
 import statistics
 
-from coexec import COMPUTE, MEMORY, Kernels, makespan, speed_up, watch
+from coexec import COMPUTE, MEMORY, Kernels, Torch, makespan, speed_up, watch
 from node import Failure
 from report import at_least, at_most
 from workers import SLOTS
@@ -25,6 +26,7 @@ SECONDS, TAIL = 1.6, 0.4  # of a pair under the policy; the last of them, when i
 ORDERS, QUEUE_MS, APART_MS = 4, 150, 3  # of the queue: orders of arrival; alone, each kernel; between two arrivals
 SEVERAL = (("RED", "MM", "MD5"), ("VA", "MRI", "GCEDD"), ("RED", "VA", "MM", "MRI"))
 SEVERAL_SECONDS = 3.0
+TORCH = (("RED", "MM"), ("RED", "MM", "MD5"))  # beside PyTorch
 
 
 def best_partner(pairs, name):
@@ -72,8 +74,7 @@ def judge_search(bench, kernels, pairs):
 
 
 def judge_several(bench, kernels):
-    for names in SEVERAL[: 1 if bench.node.simulated else None]:
-        names = [name for name in names if name in kernels.names]
+    for names in (tuple(kernels.names),) if bench.node.simulated else SEVERAL:
         jobs = [kernels.plain[name] for name in names]
         mps, _ = speed_up(kernels.pool, "MPS", jobs, kernels.alone, 0.5)
         seconds = 1 if bench.node.simulated else SEVERAL_SECONDS
@@ -81,6 +82,17 @@ def judge_several(bench, kernels):
         found = seen.speed_up(jobs, kernels.alone, seconds / 2, seconds - 0.01)
         bench.report.judge(f"{'_'.join(names)}: speed-up over the best of MPS and sequential", found / max(mps, 1), BOUNDS["several"],
                            f"{found:.2f}x over sequential, MPS {mps:.2f}x; {seen.chosen or 'in turns'}")
+
+
+def judge_torch(bench, kernels):
+    torch = Torch(bench, kernels.pool)
+    for names in TORCH:
+        jobs = [kernels.plain[name] for name in names]
+        mps, ours = (torch.together(kernels.pool, mode, jobs, kernels.alone, SEVERAL_SECONDS) for mode in ("MPS", "Weir"))
+        bench.report.judge(f"PyTorch training, {', '.join(names)}: speed-up over the best of MPS and sequential", ours / max(mps, 1),
+                           BOUNDS["several"], f"{ours:.2f}x over sequential, MPS {mps:.2f}x")  # fmt: skip
+    for client in torch.clients.values():
+        client.leave()
 
 
 def judge_queue(bench, kernels):
@@ -110,7 +122,7 @@ def judge_results(bench, kernels):
 
 def run(bench):
     few = bench.node.simulated
-    memory, compute = (("VA",), ("MM", "MD5")) if few else (tuple(MEMORY), tuple(COMPUTE))
+    memory, compute = (("VA", "TRI"), ("GCEDD",)) if few else (tuple(MEMORY), tuple(COMPUTE))
     kernels = Kernels(bench, [*memory, *compute])
     bounded = [name for name in kernels.names if kernels.parts[name]]
     bench.report.holds("kernels whose blocks can be bounded", bool(bounded), f"{len(bounded)} of {len(kernels.names)}")
@@ -120,10 +132,14 @@ def run(bench):
         bench.report.failed("no pair fits on an SM")
         return
     bench.report.cut(f"{len(kernels.names)} kernels of ours, of which RED, VA, HST, MM and GCEDD are FlexSched's: most others of its 13 are "
-                     "bound by neither memory nor arithmetic on this GPU; no PyTorch among those that run together")  # fmt: skip
+                     "bound by neither memory nor arithmetic on this GPU")  # fmt: skip
     judge_pairs(bench, kernels, pairs)
     kernels.pool.set_policy("coexec")
     judge_search(bench, kernels, pairs)
     judge_several(bench, kernels)
     judge_queue(bench, kernels)
+    if importlib.util.find_spec("torch") and not few:
+        judge_torch(bench, kernels)
+    else:
+        bench.report.cut("no PyTorch among those that run together: it is not there")
     judge_results(bench, kernels)

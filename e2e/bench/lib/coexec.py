@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import subprocess
 import time
 
 from workers import DEPTH, LEAD, Job, pool_of, progress
@@ -21,12 +22,12 @@ US = 2000  # of a launch
 UNBOUNDED = 32  # workers on an SM: more than fit, so launches are in a form, but not bounded
 SKIPPED, SECONDS = 0.06, 0.12  # of a co-run: until launches with the former bound are done; that count
 FORMED = 0.8  # seconds alone in which a kernel gets its form
-FORMED_TIMES = 4  # at most
+FORMED_MOST = 8.0  # at most
 
 
 def job_of(name, form="", copy=0):
     workload, kernel = KERNELS[name]
-    return Job(workload, kernel=kernel, us=US, form=form, copy=copy)
+    return Job(workload, kernel=kernel, us=US, form=form, copy=copy, simulated="small")  # more blocks than fit
 
 
 def numbers(pool, jobs):
@@ -43,11 +44,12 @@ def bound(pool, clients, bounds):
 def form(pool, clients, job):
     """Alone, in a form whose workers can be bounded. Returns its parts of an SM for each block; None: it has none."""
     bound(pool, clients, {job: UNBOUNDED})
-    for _ in range(FORMED_TIMES):
+    end = time.monotonic() + FORMED_MOST
+    while True:
         pool.round_us("Weir", job, FORMED)
-        if not pool.tuning([job]):
+        (client,) = pool.clients([job])
+        if ("workerParts" in client and not pool.tuning([job])) or time.monotonic() > end:
             break
-    (client,) = pool.clients([job])
     bound(pool, clients, {job: 0})
     return client.get("workerParts")
 
@@ -147,6 +149,35 @@ def watch(pool, jobs, seconds):
     return Watched([client.answer(seconds + 60)["ends"] for client in clients], samples)
 
 
+class Torch:
+    """A PyTorch client that trains, without Weir and with it. @alone: steps a second, without."""
+
+    def __init__(self, bench, pool):
+        self.clients = {}
+        for mode, weir in (("MPS", False), ("Weir", True)):
+            tenant = pool.slots.pop(0) if weir else "low"
+            argv = [*bench.low_argv("train"), "--turns"]
+            self.clients[mode] = bench.node.start("torch", argv, tenant, weir, stdin=subprocess.PIPE)
+        for client in self.clients.values():
+            client.wait_ready()
+        self.rate("Weir", 1.0)
+        self.alone = self.rate("MPS", 1.0)
+
+    def rate(self, mode, seconds, beside=lambda: None):
+        """Steps a second in the later half of @seconds, while beside() runs."""
+        self.clients[mode].tell("train", seconds)
+        beside()
+        told = self.clients[mode].answer(seconds + 60)["train"]
+        windows = told["windows"][len(told["windows"]) // 2 :]
+        return told["steps"] * len(windows) / (windows[-1][1] - windows[0][0])
+
+    def together(self, pool, mode, jobs, alone, seconds):
+        """Speed-up over sequential of training and @jobs."""
+        found = []
+        rate = self.rate(mode, seconds, lambda: found.append(speed_up(pool, mode, jobs, alone, seconds / 2, seconds / 2)[0]))
+        return found[0] + rate / self.alone
+
+
 def makespan(pool, mode, jobs, rounds, apart_ms):
     """Seconds from the begin of the first job, in whose order they come, to the end of the last."""
     commands = [(job, ("several", int(i * apart_ms * 1e6), rounds[job], DEPTH, 0)) for i, job in enumerate(jobs)]
@@ -161,7 +192,9 @@ class Kernels:
         self.pool, self.names = pool_of(bench), list(names)
         if bench.node.simulated:
             bench.node.simulate("sm_blocks = 4\n")
-        self.plain = {name: job_of(name) for name in self.names}
+        # There times are no guide to the form.
+        usual = "persistent" if bench.node.simulated else ""
+        self.plain = {name: job_of(name, form=usual) for name in self.names}
         self.sliced = {name: job_of(name, form="sliced") for name in self.names} if slices else {}
         self.pool.ensure("MPS", self.plain.values())
         self.pool.ensure("Weir", [*self.plain.values(), *self.sliced.values()])

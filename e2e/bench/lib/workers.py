@@ -31,7 +31,7 @@ class Job:
     """@tenant: empty: a slot of its own, of the lowest level. @copy: distinguishes jobs that are otherwise the same. @us: a
     round is one launch of @kernel, with as many passes over its data as take so long; 0: a round is the whole
     benchmark. @latency: us, WEIR_PREEMPT_LATENCY_US; 0: unset. @elements: size of the input; 0: that of class @size.
-    @sms: WEIR_YIELD_SMS; 0: unset. @form: WEIR_FORM; empty: unset."""
+    @sms: WEIR_YIELD_SMS; 0: unset. @form: WEIR_FORM; empty: unset. @simulated: class of the input on the simulated GPU."""
 
     workload: str
     size: str = "small"
@@ -43,6 +43,7 @@ class Job:
     elements: int = 0
     sms: int = 0
     form: str = ""
+    simulated: str = "trivial"
 
     def __str__(self):
         return f"{self.workload} ({self.us / 1e3:g} ms)" if self.us else f"{self.workload} ({self.size})"
@@ -83,7 +84,7 @@ class WorkerPool:
 
     def start(self, job, mps, weir):
         tenant = job.tenant or (self.slots.pop(0) if weir else "low")
-        size = "trivial" if self.node.simulated else job.size
+        size = job.simulated if self.node.simulated else job.size
         argv = [self.node.bench("worker"), *self.node.sizes, "--only", job.workload, "--class", size]
         argv += ["--kernel", job.kernel] if job.us else []
         argv += ["--size", str(job.elements)] if job.elements and not self.node.simulated else []
