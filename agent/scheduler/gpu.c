@@ -71,18 +71,15 @@ static void tell(_Atomic uint32_t *word, uint32_t value)
 void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
 {
 	struct max_blocking_look look;
-	uint32_t ns[WEIR_LEVELS], leave[WEIR_LEVELS];
+	uint32_t ns[WEIR_LEVELS];
 
 	max_blocking_time_begin(&look);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		max_blocking_time_add(&look, &client->blocking, client->pages.status, client->level,
 				      client->entry.slo, now);
 	max_blocking_time_find(&look, gpu->reserved != 0, ns);
-	leave_time_find(&look, leave);
-	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		tell(&client->pages.control->max_blocking_time, ns[client->level]);
-		tell(&client->pages.control->leave_time, leave[client->level]);
-	}
 }
 
 void gpu_tell_spatial(struct gpu *gpu)

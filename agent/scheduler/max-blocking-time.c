@@ -37,7 +37,6 @@ void max_blocking_time_add(struct max_blocking_look *look, struct max_blocking_c
 		ns = smaller(ns, slo / 2);
 	look->least[level] = smaller(look->least[level], ns);
 	look->concurrent[level] += (atomic_load(&status->flags) & WEIR_STATUS_CONCURRENT) != 0;
-	look->leave[level] = larger(look->leave[level], atomic_load(&status->leave_time));
 }
 
 /* A higher client waits for the kernels of all lower ones that run at the same time. */
@@ -62,15 +61,5 @@ void max_blocking_time_find(const struct max_blocking_look *look, bool may_retur
 		uint64_t each = least == ANY ? 0 : least / n;
 		out[level] = (uint32_t)smaller(each, MAX_BLOCKING_TIME_MAX);
 		least = smaller(least, look->least[level]);
-	}
-}
-
-void leave_time_find(const struct max_blocking_look *look, uint32_t out[WEIR_LEVELS])
-{
-	uint64_t longest = 0;
-
-	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
-		out[level] = (uint32_t)smaller(longest, LEAVE_TIME_MAX);
-		longest = larger(longest, look->leave[level]);
 	}
 }

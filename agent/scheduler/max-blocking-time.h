@@ -13,7 +13,6 @@
 #define MAX_BLOCKING_TIME_PART    20u            /* a higher client's work may take 1/20 longer */
 #define MAX_BLOCKING_TIME_MAX     1000000u       /* ns */
 #define MAX_BLOCKING_TIME_IDLE_NS 20000000000ull /* clients idle for so long are ignored */
-#define LEAVE_TIME_MAX            10000000u      /* ns; clients are not trusted beyond it */
 
 /* A client's part: when it last had work, which its counter of launches shows. */
 struct max_blocking_client {
@@ -25,7 +24,6 @@ struct max_blocking_look {
 	uint64_t least[WEIR_LEVELS]; /* ns that all clients of the level can wait */
 	unsigned clients[WEIR_LEVELS];
 	unsigned concurrent[WEIR_LEVELS]; /* with work, and kernels that run beside others' */
-	uint64_t leave[WEIR_LEVELS];      /* ns that the level's kernels take to leave, at most */
 };
 
 void max_blocking_time_begin(struct max_blocking_look *look);
@@ -37,5 +35,3 @@ void max_blocking_time_add(struct max_blocking_look *look, struct max_blocking_c
  * agent's restart. */
 void max_blocking_time_find(const struct max_blocking_look *look, bool may_return,
 			    uint32_t out[WEIR_LEVELS]);
-/* For each level, how long the kernels of lower levels take to leave, in ns; 0: not known. */
-void leave_time_find(const struct max_blocking_look *look, uint32_t out[WEIR_LEVELS]);

@@ -180,31 +180,6 @@ static void test_concurrent_clients_share_it(void **state)
 	assert_int_equal(told(0), 500 * US);
 }
 
-static void test_the_longest_leave_time_below_counts(void **state)
-{
-	(void)state;
-	come(0, 0, 0);
-	come(1, 0, 0);
-	come(2, 1, 0);
-	come(3, 2, 0);
-	statuses[0].leave_time = 40 * US;
-	statuses[1].leave_time = 30 * US;
-	statuses[2].leave_time = 20 * US;
-	statuses[3].leave_time = 90 * US;
-	told(0);
-	assert_int_equal(controls[0].leave_time, 0);
-	assert_int_equal(controls[1].leave_time, 0);
-	assert_int_equal(controls[2].leave_time, 40 * US);
-	assert_int_equal(controls[3].leave_time, 40 * US);
-	statuses[2].leave_time = UINT64_MAX; /* a client can write anything */
-	told(0);
-	assert_int_equal(controls[2].leave_time, 40 * US);
-	assert_int_equal(controls[3].leave_time, LEAVE_TIME_MAX);
-	now += MAX_BLOCKING_TIME_IDLE_NS + MS; /* all are idle */
-	told(0);
-	assert_int_equal(controls[3].leave_time, 0);
-}
-
 static void test_looks_where_there_are_levels(void **state)
 {
 	(void)state;
@@ -247,7 +222,6 @@ int main(void)
 		GPU_TEST(test_garbage),
 		GPU_TEST(test_objectives_are_kept),
 		GPU_TEST(test_concurrent_clients_share_it),
-		GPU_TEST(test_the_longest_leave_time_below_counts),
 		GPU_TEST(test_looks_where_there_are_levels),
 		GPU_TEST(test_clients_may_come_back),
 	};

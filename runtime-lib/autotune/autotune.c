@@ -337,12 +337,3 @@ bool autotune_is_active(const struct autotuner *tuner, const struct autotune_sit
 
 	return open && at->now - tuner->seen_at < LAUNCHED_FOR_NS;
 }
-
-uint64_t autotune_leave_time(const struct autotuner *tuner, uint64_t now)
-{
-	uint32_t candidate = atomic_load(&tuner->in_use[WAITING_URGENT]);
-
-	if (now - tuner->seen_at >= LAUNCHED_FOR_NS || candidate >= tuner->n)
-		return 0;
-	return launch_config_leave_time(tuner, &tuner->candidates[candidate].config);
-}

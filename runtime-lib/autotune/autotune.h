@@ -95,7 +95,3 @@ void autotune_resume(struct autotuner *tuner, const struct autotune_situation *a
 
 /* The kernel is launched now, and runs in a form or natively only until it is settled. */
 bool autotune_is_active(const struct autotuner *tuner, const struct autotune_situation *at);
-
-/* ns until the kernel has left, as it is launched while higher-level clients have work. 0: it is
- * not launched now. */
-uint64_t autotune_leave_time(const struct autotuner *tuner, uint64_t now);

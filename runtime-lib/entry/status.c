@@ -62,8 +62,6 @@ void status_work(struct client *client, struct tick *tick)
 	if (learning->eviction_cost > 0)
 		atomic_store(&status->eviction_cost,
 			     (uint64_t)(learning->eviction_cost / learning->run_time));
-	if (load_relaxed(&control_page(tick->binding)->above))
-		atomic_store(&status->leave_time, tuning_leave_time(client));
 	atomic_store(&status->busy_period, busy_period_known(&demand_of(client)->busy));
 	atomic_store(&status->gates, atomic_load(&gating->gates));
 	atomic_store(&status->gates_closed, atomic_load(&gating->gates_closed));

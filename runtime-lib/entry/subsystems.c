@@ -65,7 +65,7 @@ const struct subsystem subsystems[] = {
 	 .forget = stream_forget, .fork = stream_fork},
 	{"sms", .settings = sms_settings, STATE(sms), .open = sms_open},
 	{"demand", .settings = demand_settings, STATE(demand), .stream_gone = demand_stream_gone,
-	 .look = demand_look, .work = demand_work, .forget = demand_drop, .stop = demand_drop},
+	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
 	{"expect", .settings = expect_settings, .init = expect_init, .stream_gone = expect_stream_gone,
 	 .look = expect_look, .drive = expect_drive, .work = expect_work, .forget = expect_forget, .stop = expect_stop,
 	 .fork = expect_fork},

@@ -18,20 +18,14 @@
 #define TRUST_MIN (TRUST_ONE * 3 / 4)
 #define KEPT      8u /* the mean is of about this many copies */
 
-/* Proactive demand: a launch may come so much earlier than expected, in parts of the time. What is
- * not worth a plan is shown at once. */
-#define SOONER     8u
-#define PLAN_LEAST (50 * NS_PER_US)
-
 struct demand demand_table[CLIENTS_MAX];
-static bool speculation_off, is_proactive;
+static bool speculation_off;
 
 void demand_settings(void)
 {
 	const char *setting = getenv("WEIR_EARLY");
 
 	speculation_off = setting && strcmp(setting, "off") == 0;
-	is_proactive = setting && strcmp(setting, "proactive") == 0;
 }
 
 void speculation_learn(struct speculation *speculation, uint64_t lead)
@@ -67,7 +61,6 @@ static void speculation_came_true(struct client *client, const struct level_bind
 	uint64_t since = atomic_exchange(&demand->speculation.since, 0);
 	uint64_t hinted = atomic_exchange(&demand->speculation.hinted, 0);
 
-	atomic_store(&demand->speculation.planned, 0);
 	if ((since || hinted) && atomic_load(&demand->shown) == DEMAND_SPECULATIVE)
 		count_speculation(binding, atomic_load(&demand->speculation.shown), now);
 	if (since)
@@ -362,7 +355,6 @@ void demand_drop(struct client *client)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
 
-	atomic_store(&demand_of(client)->speculation.planned, 0);
 	atomic_store(&demand_of(client)->shown, DEMAND_NONE);
 	if (binding)
 		pages_withdraw(client, binding, 0);
@@ -408,45 +400,15 @@ static bool show_speculation(struct client *client, const struct level_binding *
 	return true;
 }
 
-/* ns that lower levels may run on if a launch comes in @ns. */
-static uint64_t runs_on(const struct client *client, const struct level_binding *binding,
-			uint64_t ns)
-{
-	uint64_t leave = load_relaxed(&control_page(binding)->leave_time);
-	uint64_t least = ns - ns / SOONER;
-
-	if (!is_proactive || !client->concurrent || !leave || least < leave + PLAN_LEAST)
-		return 0;
-	return least - leave;
-}
-
-/* Demand for a launch that comes in @ns, until @most and some slack have passed without it. False:
- * it was shown. */
+/* Demand for a launch that may come until @most and some slack have passed. False: it was shown. */
 static bool begin_speculation(struct client *client, const struct level_binding *binding,
-			      uint64_t now, uint64_t ns, uint64_t most)
+			      uint64_t now, uint64_t most)
 {
-	struct speculation *speculation = &demand_of(client)->speculation;
-	uint64_t later = runs_on(client, binding, ns);
-
-	atomic_store(&speculation->until, now + most + SPECULATION_SLACK);
-	if (later) {
-		atomic_store(&speculation->planned, now + later);
-		worker_alarm();
-		return true;
-	}
+	atomic_store(&demand_of(client)->speculation.until, now + most + SPECULATION_SLACK);
 	if (!show_speculation(client, binding, now))
 		return false;
 	worker_wake();
 	return true;
-}
-
-void demand_look(struct client *client, struct tick *tick)
-{
-	struct speculation *speculation = &demand_of(client)->speculation;
-	uint64_t at = worker_await(&speculation->planned, tick);
-
-	if (at && tick->binding && atomic_compare_exchange_strong(&speculation->planned, &at, 0))
-		show_speculation(client, tick->binding, client_now());
 }
 
 bool demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns)
@@ -457,7 +419,7 @@ bool demand_expect(struct client *client, const struct level_binding *binding, u
 	if (!binding->level || atomic_load(&demand_of(client)->shown) == DEMAND_SHOWN)
 		return false;
 	atomic_store(&speculation->hinted, now);
-	begin_speculation(client, binding, now, ns, ns);
+	begin_speculation(client, binding, now, ns);
 	return true;
 }
 
@@ -476,7 +438,7 @@ static void speculate(struct client *client)
 	    !speculation_pays(speculation))
 		return;
 	uint64_t lead = atomic_load(&speculation->lead);
-	if (!begin_speculation(client, binding, now, lead, 2 * lead))
+	if (!begin_speculation(client, binding, now, 2 * lead))
 		atomic_store(&speculation->since, 0);
 }
 

@@ -12,12 +12,7 @@
  * Speculative demand: a copy to the GPU often precedes a launch. So demand can be shown while it
  * goes on, and lower levels have left when the kernel comes. Each client learns from its own copies
  * whether that pays: most of the latest copies must have been followed by a launch, and soon, since
- * the GPU is idle in between. The worker clears bits that no launch followed.
- *
- * Proactive: lower levels may run on until shortly before the launch. The agent tells how long they
- * take to leave, and the time of the launch is expected, so the worker shows demand that much
- * earlier. It sleeps until WORKER_SPIN before, and yields its processor from there. Only where
- * kernels run at the same time (MPS): a switch of the hardware takes longer than leaving. */
+ * the GPU is idle in between. The worker clears bits that no launch followed. */
 #pragma once
 
 #include "client/level-binding.h"
@@ -35,13 +30,12 @@ enum demand_shown {
 #define SPECULATION_SLACK    (50 * NS_PER_US)  /* a launch may come that much later than expected */
 
 struct speculation {
-	_Atomic uint64_t since;   /* ns, of the first copy since there was no demand; 0: none */
-	_Atomic uint64_t planned; /* ns, when the worker is to show demand; 0: never */
-	_Atomic uint64_t shown;   /* ns, when speculative demand was shown last */
-	_Atomic uint64_t until;   /* ns, when it ends */
-	_Atomic uint64_t hinted;  /* ns, when the program said that a launch comes; 0: it did not */
-	_Atomic uint64_t lead;    /* ns from such a copy to the launch, running mean */
-	_Atomic uint32_t trust;   /* 0 to 256: how many of them were followed by a launch soon */
+	_Atomic uint64_t since;  /* ns, of the first copy since there was no demand; 0: none */
+	_Atomic uint64_t shown;  /* ns, when speculative demand was shown last */
+	_Atomic uint64_t until;  /* ns, when it ends */
+	_Atomic uint64_t hinted; /* ns, when the program said that a launch comes; 0: it did not */
+	_Atomic uint64_t lead;   /* ns from such a copy to the launch, running mean */
+	_Atomic uint32_t trust;  /* 0 to 256: how many of them were followed by a launch soon */
 };
 
 struct demand {
@@ -103,7 +97,6 @@ bool speculation_pays(const struct speculation *speculation);
 
 /* Columns of the table. */
 void demand_settings(void);
-void demand_look(struct client *client, struct tick *tick);
 void demand_stream_gone(struct stream *stream);
 void demand_work(struct client *client, struct tick *tick);
 /* Clears the bits whatever is outstanding. */

@@ -289,17 +289,6 @@ uint64_t tuning_count(const struct client *client)
 	return n;
 }
 
-uint64_t tuning_leave_time(const struct client *client)
-{
-	uint64_t longest = 0, now = client_now();
-
-	for (size_t i = 0; i < n_kernels; i++) {
-		if (is_of(&kernels[i], client))
-			longest = larger(longest, autotune_leave_time(&kernels[i].tuner, now));
-	}
-	return longest;
-}
-
 /* Blocks of a kernel that are on the GPU at once; 0: not known. */
 static uint32_t resident(const struct geometry *geometry, const void *function, int sms)
 {

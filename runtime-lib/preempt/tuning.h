@@ -48,10 +48,6 @@ void tuning_work(struct client *client);
 /* Worker: how many kernels the client launches now that are not settled. */
 uint64_t tuning_count(const struct client *client);
 
-/* Worker: ns until the kernels that the client launches now have left when a higher-level client
- * has work. 0: there are none, or they are short. */
-uint64_t tuning_leave_time(const struct client *client);
-
 /* Any thread: the kernel's code is being unloaded. */
 void tuning_code_gone(const struct function *function);
 

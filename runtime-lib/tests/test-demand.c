@@ -143,51 +143,6 @@ static void what_nothing_follows_is_taken_back(void **state)
 	gone(n);
 }
 
-/* Copies @n's client, whose launches follow after a while; whether demand came later than the copy,
- * @leave ns before the launch is expected. */
-static bool copy_shows_demand_later(unsigned n, uint32_t leave)
-{
-	agent.control->leave_time = leave;
-	for (unsigned i = 0; i < TRIES; i++) {
-		teach(n, 300);
-		uint64_t before = agent.status->speculative;
-		copy();
-		bool later = agent.status->speculative == before && !shown();
-		assert_true(eventually(agent.status->speculative == before + 1));
-		finish_work(n); /* no launch follows */
-		if (later)
-			return true;
-	}
-	return false;
-}
-
-static void lower_levels_run_on_until_they_must_leave(void **state)
-{
-	(void)state;
-	setenv("WEIR_EARLY", "proactive", 1);
-	demand_settings();
-	unsigned n = context_welcomed(2);
-	finish_work(n);
-	client->concurrent = true;
-	assert_true(copy_shows_demand_later(n, 20000));
-	assert_false(copy_shows_demand_later(n, 0));       /* not known */
-	assert_false(copy_shows_demand_later(n, 1000000)); /* they must leave at once */
-	client->concurrent = false;
-	assert_false(copy_shows_demand_later(n, 20000));
-
-	/* The launch comes sooner. */
-	client->concurrent = true;
-	teach(n, 300);
-	copy();
-	launch(n);
-	assert_int_equal(demand_of(client)->speculation.planned, 0);
-	finish_work(n);
-	agent.control->leave_time = 0;
-	gone(n);
-	unsetenv("WEIR_EARLY");
-	demand_settings();
-}
-
 static void at_the_bottom_nothing_is_shown(void **state)
 {
 	unsigned n = context_welcomed(0);
@@ -451,7 +406,6 @@ int main(void)
 		cmocka_unit_test(trust_follows_what_came),
 		cmocka_unit_test(a_copy_shows_speculative_demand),
 		cmocka_unit_test(what_nothing_follows_is_taken_back),
-		cmocka_unit_test(lower_levels_run_on_until_they_must_leave),
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
 		cmocka_unit_test(short_bursts_count),
 		cmocka_unit_test(short_bursts_are_forgotten),

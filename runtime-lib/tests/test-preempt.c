@@ -372,10 +372,6 @@ static void what_an_eviction_costs_is_learned(void **state)
 	/* Less, as long as it is remembered that the kernel was launched as it is. */
 	assert_true(eventually(agent.status->eviction_cost > 5000));
 	assert_true(agent.status->eviction_cost < 40000 + 46000 + 4600);
-	/* The native kernel takes 1 ms to end. */
-	assert_true(agent.control->above > 0);
-	assert_true(eventually(agent.status->leave_time > 0));
-	assert_true(agent.status->leave_time > POLL_NS && agent.status->leave_time < 500000);
 	agent.control->flags = 0;
 	gone(n);
 }

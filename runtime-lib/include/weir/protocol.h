@@ -468,9 +468,7 @@ struct weir_control_page {
 	 * its launches need, one for each block, and `yield` - 1 per cent more of them: at most
 	 * WEIR_YIELD_MORE_MAX. */
 	_Atomic uint32_t yield;
-	/* ns that running kernels of lower-level clients are expected to take until they have left.
-	 * 0: not known. */
-	_Atomic uint32_t leave_time;
+	uint32_t unused; /* 0 */
 	/* Same-level clients run at the same time (MPS), and this one's launches have at most so
 	 * many blocks on an SM, at least 1: in the forms persistent and resumable, where the grid
 	 * has more blocks than that. From the next launch on. 0: as many as fit. */
@@ -552,9 +550,7 @@ struct weir_status_page {
 	_Atomic uint32_t gpu_sms; /* that the GPU has; 0: an older library */
 	/* Running kernels that left a part of the SMs to higher-level clients. */
 	_Atomic uint64_t partial_leaves;
-	/* ns that a running kernel is expected to take until it has left. 0: not known, or an older
-	 * library. */
-	_Atomic uint64_t leave_time;
+	uint64_t unused; /* 0 */
 	/* The kernel that was launched last in a form that `workers` of the control page bounds: a
 	 * number for kernel and geometry that is the same in all processes, 0: not known; and what
 	 * of an SM one block takes, in 1/WEIR_SM_PARTS: threads, registers, shared memory, places
@@ -610,7 +606,7 @@ static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layo
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
 static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page layout");
 static_assert(offsetof(struct weir_control_page, yield) == 136, "page layout");
-static_assert(offsetof(struct weir_control_page, leave_time) == 140, "page layout");
+static_assert(offsetof(struct weir_control_page, unused) == 140, "page layout");
 static_assert(offsetof(struct weir_control_page, workers) == 144, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
@@ -628,7 +624,7 @@ static_assert(offsetof(struct weir_status_page, comparing) == 336, "page layout"
 static_assert(offsetof(struct weir_status_page, busy_period) == 344, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_sms) == 376, "page layout");
 static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page layout");
-static_assert(offsetof(struct weir_status_page, leave_time) == 392, "page layout");
+static_assert(offsetof(struct weir_status_page, unused) == 392, "page layout");
 static_assert(offsetof(struct weir_status_page, loops) == 424, "page layout");
 static_assert(offsetof(struct weir_status_page, loops_blocked) == 448, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");
