@@ -108,13 +108,15 @@ static double copy_all(struct transfer *transfer, bool reads)
 	return seconds;
 }
 
-static double run_read(struct transfer *transfer)
+static double run_read(void *program)
 {
+	struct transfer *transfer = program;
 	return copy_all(transfer, true);
 }
 
-static double run_link(struct transfer *transfer)
+static double run_link(void *program)
 {
+	struct transfer *transfer = program;
 	return copy_all(transfer, false);
 }
 
@@ -139,8 +141,9 @@ static void reap(struct io_uring *ring)
 	io_uring_cqe_seen(ring, cqe);
 }
 
-static double run_uring(struct transfer *transfer)
+static double run_uring(void *program)
 {
+	struct transfer *transfer = program;
 	struct io_uring ring;
 	uint64_t began, asked = 0, done = 0;
 	int error = io_uring_queue_init(DEPTH, &ring, 0);
@@ -163,8 +166,9 @@ static double run_uring(struct transfer *transfer)
 	return seconds;
 }
 
-static double run_loop(struct transfer *transfer)
+static double run_loop(void *program)
 {
+	struct transfer *transfer = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)transfer->blocks,
 						  .threads = 128,
 						  .callbacks = (uint32_t)transfer->slots + 1,
@@ -172,24 +176,18 @@ static double run_loop(struct transfer *transfer)
 						  .name = "file-read"};
 	CUdeviceptr device = host_zeros(sizeof(transfer->job));
 	struct weir_loop *loop = host_loop(workload_kernel(&transfer->w, "file_read"), &options);
-	uint64_t began;
 	double seconds;
 
 	workload_upload(device, &transfer->job, sizeof(transfer->job));
-	began = now_ns();
-	host_loop_run(loop, (void *[]){NULL, &device});
-	seconds = host_seconds(began);
-	weir_loop_free(loop);
+	seconds = host_loop_run(loop, (void *[]){NULL, &device});
 	check_device(transfer);
 	return seconds;
 }
 
-static const struct way {
-	const char *name;
-	double (*run)(struct transfer *transfer);
-} ways[] = {{"loop", run_loop}, {"read", run_read}, {"uring", run_uring}, {"link", run_link}};
+static const struct host_way ways[] = {
+	{"loop", run_loop}, {"read", run_read}, {"uring", run_uring}, {"link", run_link}};
 
-static const struct way *parse(struct transfer *transfer, int argc, char **argv)
+static const struct host_way *parse(struct transfer *transfer, int argc, char **argv)
 {
 	uint64_t bytes = 0;
 	const struct workload_option own[] = {
@@ -215,17 +213,13 @@ static const struct way *parse(struct transfer *transfer, int argc, char **argv)
 	}
 	job->total = job->bytes / job->chunk * transfer->passes;
 	job->slots = (uint32_t)transfer->slots;
-	for (size_t i = 0; i < countof(ways); i++)
-		if (strcmp(ways[i].name, transfer->way) == 0)
-			return &ways[i];
-	fprintf(stderr, "--way: loop, read, uring or link\n");
-	exit(2);
+	return host_way_find(ways, countof(ways), transfer->way);
 }
 
 int main(int argc, char **argv)
 {
 	static struct transfer transfer = {.way = "loop", .slots = 4, .blocks = 0};
-	const struct way *way = parse(&transfer, argc, argv);
+	const struct host_way *way = parse(&transfer, argc, argv);
 	struct read_job *job = &transfer.job;
 	double seconds;
 

@@ -1,27 +1,18 @@
 /* Reads a file into device memory: requests of one size, each drawn by whoever is free. */
-#include <weir/loop.cuh>
-
+#include "block.cuh"
 #include "file-read.h"
 
 static __device__ void next_chunk(weir::loop &l, read_job *job, int file)
 {
-	__shared__ unsigned long long drawn;
-
-	__syncthreads();
-	if (threadIdx.x == 0)
-		drawn = atomicAdd(&job->ticket, 1ull);
-	__syncthreads();
-	uint64_t n = drawn, at = n * job->chunk % job->bytes, left = job->bytes - at;
+	uint64_t n = block_add(&job->ticket, 1ull), at = n * job->chunk % job->bytes, left = job->bytes - at;
 	uint64_t size = left < job->chunk ? left : job->chunk;
 
 	if (n >= job->total)
 		return;
 	weir::file::read(l, file, reinterpret_cast<uint8_t *>(job->to) + at, size, at,
 			 [=](weir::loop &later, int64_t got) {
-				 if (got == static_cast<int64_t>(size))
+				 if (is_whole(later, got, size))
 					 next_chunk(later, job, file);
-				 else
-					 later.exit(got < 0 ? static_cast<int>(got) : -EIO);
 			 });
 }
 
@@ -32,11 +23,7 @@ extern "C" __global__ void file_read(weir::loop_args args, read_job *job)
 
 	loop.run([=](weir::loop &l) {
 		weir::file::open(l, job->path, 0, 0, [=](weir::loop &later, int64_t file) {
-			if (file < 0) {
-				later.exit(static_cast<int>(file));
-				return;
-			}
-			for (unsigned i = 0; i < job->slots; i++)
+			for (unsigned i = 0; is_good(later, file) && i < job->slots; i++)
 				next_chunk(later, job, static_cast<int>(file));
 		});
 	});

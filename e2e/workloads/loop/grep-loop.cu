@@ -1,11 +1,9 @@
 /* grep in an event loop: the blocks open and read files, search, and write the matches. A slot is a
  * file under way: it reads a chunk, searches it, writes what it found, and reads the next. */
-#include <weir/loop.cuh>
-
+#include "block.cuh"
 #include "grep.cuh"
 
-#define RETRY_NS 1000000 /* until another block has opened the output */
-#define WRITE    01102   /* O_RDWR | O_CREAT | O_TRUNC */
+#define WRITE 01102   /* O_RDWR | O_CREAT | O_TRUNC */
 
 static __device__ void next_file(weir::loop &l, grep_job *job, grep_slot *slot);
 
@@ -21,17 +19,6 @@ static __device__ void after_chunk(weir::loop &l, grep_job *job, grep_slot *slot
 		return;
 	}
 	weir::file::close(l, file, [=](weir::loop &later, int64_t) { next_file(later, job, slot); });
-}
-
-static __device__ unsigned reserve(grep_job *job, unsigned n)
-{
-	__shared__ unsigned at;
-
-	__syncthreads();
-	if (threadIdx.x == 0)
-		at = atomicAdd(&job->matches, n);
-	__syncthreads();
-	return at;
 }
 
 static __device__ void search_chunk(weir::loop &l, grep_job *job, grep_slot *slot, int file, unsigned number,
@@ -53,12 +40,10 @@ static __device__ void search_chunk(weir::loop &l, grep_job *job, grep_slot *slo
 		after_chunk(l, job, slot, file, number, offset, size);
 		return;
 	}
-	uint64_t at = sizeof(grep_match) * uint64_t{reserve(job, found)}, bytes = found * sizeof(grep_match);
+	uint64_t at = sizeof(grep_match) * uint64_t{block_add(&job->matches, found)}, bytes = found * sizeof(grep_match);
 	weir::file::write(l, job->output, slot->matches, bytes, at, [=](weir::loop &later, int64_t n) {
-		if (n == static_cast<int64_t>(bytes))
+		if (is_whole(later, n, bytes))
 			after_chunk(later, job, slot, file, number, offset, size);
-		else
-			later.exit(n < 0 ? static_cast<int>(n) : -EIO);
 	});
 }
 
@@ -66,43 +51,28 @@ static __device__ void read_chunk(weir::loop &l, grep_job *job, grep_slot *slot,
 				  unsigned offset)
 {
 	weir::file::read(l, file, slot->chunk, GREP_CHUNK, offset, [=](weir::loop &later, int64_t n) {
-		if (n >= 0)
+		if (is_good(later, n))
 			search_chunk(later, job, slot, file, number, offset, n);
-		else
-			later.exit(static_cast<int>(n));
 	});
 }
 
 static __device__ void next_file(weir::loop &l, grep_job *job, grep_slot *slot)
 {
-	__shared__ unsigned drawn;
-
-	__syncthreads();
-	if (threadIdx.x == 0)
-		drawn = atomicAdd(&job->ticket, 1u);
-	__syncthreads();
-	unsigned number = drawn;
+	unsigned number = block_add(&job->ticket, 1u);
 
 	if (number >= job->files)
 		return;
 	const char *path = reinterpret_cast<const char *>(job->paths) + size_t(number) * GREP_PATH;
 	weir::file::open(l, path, 0, 0, [=](weir::loop &later, int64_t file) {
-		if (file >= 0)
+		if (is_good(later, file))
 			read_chunk(later, job, slot, file, number, 0);
-		else
-			later.exit(static_cast<int>(file));
 	});
 }
 
 static __device__ void begin(weir::loop &l, grep_job *job)
 {
-	int output = *static_cast<volatile int32_t *>(&job->output);
 	grep_slot *slots = reinterpret_cast<grep_slot *>(job->slots_at) + size_t(blockIdx.x) * job->slots;
 
-	if (__syncthreads_or(output < 0)) {
-		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin(later, job); });
-		return;
-	}
 	for (unsigned i = 0; i < job->slots; i++)
 		next_file(l, job, &slots[i]);
 }
@@ -113,17 +83,13 @@ extern "C" __global__ void grep_loop(weir::loop_args args, grep_job *job)
 
 	loop.run([=](weir::loop &l) {
 		if (blockIdx.x != 0) {
-			begin(l, job);
+			when_known(l, &job->output, [=](weir::loop &later, int32_t) { begin(later, job); });
 			return;
 		}
 		weir::file::open(l, job->result, WRITE, 0600, [=](weir::loop &later, int64_t output) {
-			if (output < 0) {
-				later.exit(static_cast<int>(output));
+			if (!is_good(later, output))
 				return;
-			}
-			if (threadIdx.x == 0)
-				*static_cast<volatile int32_t *>(&job->output) = output;
-			__syncthreads();
+			make_known(&job->output, static_cast<int32_t>(output));
 			begin(later, job);
 		});
 	});

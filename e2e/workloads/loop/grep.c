@@ -179,18 +179,21 @@ static double run_batches(struct grep *grep, size_t limit)
 	return host_seconds(began);
 }
 
-static double run_native(struct grep *grep)
+static double run_native(void *program)
 {
+	struct grep *grep = program;
 	return run_batches(grep, total(&grep->corpus));
 }
 
-static double run_split(struct grep *grep)
+static double run_split(void *program)
 {
+	struct grep *grep = program;
 	return run_batches(grep, larger(BATCH, 2 * grep->bytes));
 }
 
-static double run_cpu(struct grep *grep)
+static double run_cpu(void *program)
 {
+	struct grep *grep = program;
 	struct matches matches = {0};
 	uint64_t began = now_ns();
 
@@ -212,8 +215,9 @@ static CUdeviceptr paths(const struct corpus *corpus)
 	return device;
 }
 
-static double run_loop(struct grep *grep)
+static double run_loop(void *program)
 {
+	struct grep *grep = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)grep->blocks,
 						  .threads = GREP_THREADS,
 						  .callbacks = (uint32_t)grep->slots + 1,
@@ -227,8 +231,6 @@ static double run_loop(struct grep *grep)
 	CUdeviceptr device = host_zeros(sizeof(job));
 	struct weir_loop_stats stats;
 	struct weir_loop *loop;
-	uint64_t began;
-	double seconds;
 
 	memcpy(job.word, grep->corpus.word, grep->length);
 	memcpy(job.result, grep->result, sizeof(job.result));
@@ -237,19 +239,13 @@ static double run_loop(struct grep *grep)
 	weir_loop_stats(loop, &stats);
 	job.slots_at = host_zeros((size_t)stats.blocks * grep->slots * sizeof(struct grep_slot));
 	workload_upload(device, &job, sizeof(job));
-	began = now_ns();
-	host_loop_run(loop, (void *[]){NULL, &device});
-	seconds = host_seconds(began);
-	weir_loop_free(loop);
-	return seconds;
+	return host_loop_run(loop, (void *[]){NULL, &device});
 }
 
-static const struct way {
-	const char *name;
-	double (*run)(struct grep *grep);
-} ways[] = {{"cpu", run_cpu}, {"native", run_native}, {"split", run_split}, {"loop", run_loop}};
+static const struct host_way ways[] = {
+	{"cpu", run_cpu}, {"native", run_native}, {"split", run_split}, {"loop", run_loop}};
 
-static const struct way *parse(struct grep *grep, int argc, char **argv)
+static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 {
 	const struct workload_option own[] = {
 		{"folder", OPTION_TEXT, &grep->corpus.folder, "for the files; they are made"},
@@ -270,18 +266,14 @@ static const struct way *parse(struct grep *grep, int argc, char **argv)
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
-	for (size_t i = 0; i < countof(ways); i++)
-		if (strcmp(ways[i].name, grep->way) == 0)
-			return &ways[i];
-	fprintf(stderr, "--way: cpu, native, split or loop\n");
-	exit(2);
+	return host_way_find(ways, countof(ways), grep->way);
 }
 
 int main(int argc, char **argv)
 {
 	static struct grep grep = {
 		.w = {.seed = 1}, .corpus = {.word = "needle"}, .slots = 4, .way = "loop"};
-	const struct way *way = parse(&grep, argc, argv);
+	const struct host_way *way = parse(&grep, argc, argv);
 	struct matches wanted = {0};
 	double seconds;
 

@@ -1,5 +1,7 @@
 #include "host.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options)
@@ -11,15 +13,31 @@ struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *o
 	return loop;
 }
 
-void host_loop_run(struct weir_loop *loop, void **parameters)
+double host_loop_run(struct weir_loop *loop, void **parameters)
 {
+	uint64_t began = now_ns();
 	int code = 0, error = weir_loop_run(loop, parameters, &code);
+	double seconds = host_seconds(began);
 
 	if (error)
 		workload_fail("weir_loop_run: %s", weir_loop_error(loop));
 	if (code)
 		workload_fail("the loop has ended with %d: %s", code,
 			      strerror(code < 0 ? -code : code));
+	weir_loop_free(loop);
+	return seconds;
+}
+
+const struct host_way *host_way_find(const struct host_way *ways, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(ways[i].name, name) == 0)
+			return &ways[i];
+	fprintf(stderr, "--way: one of");
+	for (size_t i = 0; i < n; i++)
+		fprintf(stderr, " %s", ways[i].name);
+	fputc('\n', stderr);
+	exit(2);
 }
 
 void *host_mapped(size_t bytes, CUdeviceptr *device)

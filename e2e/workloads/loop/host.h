@@ -8,9 +8,18 @@
 /* A loop around @kernel, that has not run yet. */
 struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options);
 
-/* Runs it; fails unless it ends by itself with code 0. @parameters: as for cuLaunchKernel(); the
- * first one is not used. */
-void host_loop_run(struct weir_loop *loop, void **parameters);
+/* Runs it and frees it; fails unless it ends by itself with code 0. @parameters: as for
+ * cuLaunchKernel(); the first one is not used. Returns the seconds that it ran. */
+double host_loop_run(struct weir_loop *loop, void **parameters);
+
+/* A way to do the same work. It returns seconds. */
+struct host_way {
+	const char *name;
+	double (*run)(void *program);
+};
+
+/* Ends the program with 2 if there is no such way. */
+const struct host_way *host_way_find(const struct host_way *ways, size_t n, const char *name);
 
 /* Host memory that the device sees, zeroed. @device: its address there. */
 void *host_mapped(size_t bytes, CUdeviceptr *device);

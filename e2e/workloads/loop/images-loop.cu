@@ -1,50 +1,25 @@
 /* Image matching in an event loop. Block 0 opens the files and reads the queries. Then each slot takes
  * a chunk of the library, reads it, and compares it with all queries. Who ends last writes the
  * result. */
-#include <weir/loop.cuh>
-
+#include "block.cuh"
 #include "images.cuh"
 
-#define RETRY_NS 200000 /* until block 0 is ready */
-#define WRITE    01101  /* O_WRONLY | O_CREAT | O_TRUNC */
+#define WRITE 01101 /* O_WRONLY | O_CREAT | O_TRUNC */
 
 enum { LIBRARY, QUERIES, RESULT, FILES };
 
 static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictures);
-
-/* What came must be what was asked for. */
-static __device__ bool is_whole(weir::loop &l, int64_t n, uint64_t wanted)
-{
-	if (n != static_cast<int64_t>(wanted))
-		l.exit(n < 0 ? static_cast<int>(n) : -EIO);
-	return n == static_cast<int64_t>(wanted);
-}
 
 static __device__ unsigned chunks_of(const image_job *job)
 {
 	return (job->library_n + IMAGE_CHUNK - 1) / IMAGE_CHUNK;
 }
 
-/* Of all threads: the value that @word had before @more was added to it. */
-static __device__ unsigned add(uint32_t *word, unsigned more)
-{
-	__shared__ unsigned before;
-
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		__threadfence();
-		before = atomicAdd(word, more);
-		__threadfence();
-	}
-	__syncthreads();
-	return before;
-}
-
 static __device__ void end_chunk(weir::loop &l, image_job *job, uint8_t *pictures)
 {
 	uint64_t bytes = job->queries_n * sizeof(image_match);
 
-	if (add(&job->done, 1) + 1 < chunks_of(job)) {
+	if (block_add(&job->done, 1u) + 1 < chunks_of(job)) {
 		next_chunk(l, job, pictures);
 		return;
 	}
@@ -72,7 +47,7 @@ static __device__ void compare_from(weir::loop &l, image_job *job, uint8_t *pict
 
 static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictures)
 {
-	unsigned first = add(&job->ticket, 1) * IMAGE_CHUNK;
+	unsigned first = block_add(&job->ticket, 1u) * IMAGE_CHUNK;
 
 	if (first >= job->library_n)
 		return;
@@ -87,13 +62,8 @@ static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictur
 
 static __device__ void begin(weir::loop &l, image_job *job)
 {
-	unsigned steps = *static_cast<volatile uint32_t *>(&job->steps);
 	uint8_t *chunks = reinterpret_cast<uint8_t *>(job->chunks);
 
-	if (__syncthreads_or(steps <= FILES)) {
-		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin(later, job); });
-		return;
-	}
 	for (unsigned i = 0; i < job->slots; i++)
 		next_chunk(l, job, chunks + (size_t(blockIdx.x) * job->slots + i) * IMAGE_CHUNK * IMAGE_BYTES);
 }
@@ -106,7 +76,7 @@ static __device__ void read_queries(weir::loop &l, image_job *job)
 			 [=](weir::loop &later, int64_t got) {
 				 if (!is_whole(later, got, bytes))
 					 return;
-				 add(&job->steps, 1);
+				 make_known(&job->ready, 1);
 				 begin(later, job);
 			 });
 }
@@ -121,13 +91,11 @@ static __device__ void open_files(weir::loop &l, image_job *job, unsigned i)
 		return;
 	}
 	weir::file::open(l, path, i == RESULT ? WRITE : 0, 0600, [=](weir::loop &later, int64_t file) {
-		if (file < 0) {
-			later.exit(static_cast<int>(file));
+		if (!is_good(later, file))
 			return;
-		}
 		if (threadIdx.x == 0)
-			job->files[i] = file;
-		add(&job->steps, 1);
+			job->files[i] = static_cast<int32_t>(file);
+		__syncthreads();
 		open_files(later, job, i + 1);
 	});
 }
@@ -140,6 +108,6 @@ extern "C" __global__ void images_loop(weir::loop_args args, image_job *job)
 		if (blockIdx.x == 0)
 			open_files(l, job, 0);
 		else
-			begin(l, job);
+			when_known(l, &job->ready, [=](weir::loop &later, int32_t) { begin(later, job); });
 	});
 }

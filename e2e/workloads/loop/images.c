@@ -127,8 +127,9 @@ static void write_result(const struct match *match, image_match *found)
 }
 
 /* Reads both files, as the other ways do. */
-static double run_cpu(struct match *match)
+static double run_cpu(void *program)
 {
+	struct match *match = program;
 	uint64_t began = now_ns();
 
 	transfer(match->job.library, O_RDONLY, match->library, library_bytes(match));
@@ -200,18 +201,21 @@ static double run_pieces(struct match *match, uint32_t limit)
 	return host_seconds(began);
 }
 
-static double run_native(struct match *match)
+static double run_native(void *program)
 {
+	struct match *match = program;
 	return run_pieces(match, match->job.library_n);
 }
 
-static double run_split(struct match *match)
+static double run_split(void *program)
 {
+	struct match *match = program;
 	return run_pieces(match, SPLIT / IMAGE_BYTES);
 }
 
-static double run_loop(struct match *match)
+static double run_loop(void *program)
 {
+	struct match *match = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)match->blocks,
 						  .threads = IMAGE_THREADS,
 						  .callbacks = (uint32_t)match->slots + 1,
@@ -220,12 +224,11 @@ static double run_loop(struct match *match)
 	CUdeviceptr device = host_zeros(sizeof(match->job));
 	struct weir_loop_stats stats;
 	struct weir_loop *loop;
-	uint64_t began;
-	double seconds;
 
 	CU(cuModuleLoadData(&match->w.module, images_loop_ptx));
 	loop = host_loop(workload_kernel(&match->w, "images_loop"), &options);
 	weir_loop_stats(loop, &stats);
+	match->job.ready = -1;
 	match->job.slots = (uint32_t)match->slots;
 	match->job.queries_at = host_zeros(queries_bytes(match));
 	match->job.best = host_zeros(match->job.queries_n * sizeof(image_match));
@@ -233,17 +236,11 @@ static double run_loop(struct match *match)
 	match->job.chunks =
 		host_zeros((size_t)stats.blocks * match->slots * IMAGE_CHUNK * IMAGE_BYTES);
 	workload_upload(device, &match->job, sizeof(match->job));
-	began = now_ns();
-	host_loop_run(loop, (void *[]){NULL, &device});
-	seconds = host_seconds(began);
-	weir_loop_free(loop);
-	return seconds;
+	return host_loop_run(loop, (void *[]){NULL, &device});
 }
 
-static const struct way {
-	const char *name;
-	double (*run)(struct match *match);
-} ways[] = {{"cpu", run_cpu}, {"native", run_native}, {"split", run_split}, {"loop", run_loop}};
+static const struct host_way ways[] = {
+	{"cpu", run_cpu}, {"native", run_native}, {"split", run_split}, {"loop", run_loop}};
 
 static void check(const struct match *match)
 {
@@ -258,7 +255,7 @@ static void check(const struct match *match)
 				      (uint32_t)(match->wanted[q] >> 32));
 }
 
-static const struct way *parse(struct match *match, int argc, char **argv)
+static const struct host_way *parse(struct match *match, int argc, char **argv)
 {
 	uint64_t queries = 0;
 	const struct workload_option own[] = {
@@ -277,17 +274,13 @@ static const struct way *parse(struct match *match, int argc, char **argv)
 		fprintf(stderr, "loop-images: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
-	for (size_t i = 0; i < countof(ways); i++)
-		if (strcmp(ways[i].name, match->way) == 0)
-			return &ways[i];
-	fprintf(stderr, "--way: cpu, native, split or loop\n");
-	exit(2);
+	return host_way_find(ways, countof(ways), match->way);
 }
 
 int main(int argc, char **argv)
 {
 	static struct match match = {.w = {.seed = 1}, .slots = 2, .way = "loop"};
-	const struct way *way = parse(&match, argc, argv);
+	const struct host_way *way = parse(&match, argc, argv);
 	struct image_job *job = &match.job;
 	double seconds;
 

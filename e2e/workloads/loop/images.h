@@ -16,13 +16,11 @@ typedef unsigned long long image_match;
 struct image_job {
 	char library[256], queries[256], result[256]; /* paths */
 	uint32_t library_n, queries_n;
-	uint32_t slots;   /* chunks of a block at a time */
-	uint32_t ticket;  /* the next chunk */
-	uint32_t done;    /* chunks that are compared */
-	int32_t files[3]; /* of the loop: library, queries, result */
-	uint32_t steps;   /* of block 0 before the others begin: it opens the files, and reads the
-			     queries */
-	uint32_t unused;
+	uint32_t slots;      /* chunks of a block at a time */
+	uint32_t ticket;     /* the next chunk */
+	uint32_t done;       /* chunks that are compared */
+	int32_t files[3];    /* of the loop: library, queries, result */
+	int32_t ready;       /* -1 until block 0 has opened the files and read the queries */
 	uint64_t queries_at; /* device addresses: the queries, */
 	uint64_t best;       /* image_match[queries_n], */
 	uint64_t chunks;     /* IMAGE_CHUNK pictures for each slot of each block */

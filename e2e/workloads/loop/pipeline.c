@@ -42,16 +42,12 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 						  .name = "tokens"};
 	struct weir_loop *loop = host_loop(kernel, &options);
 	struct weir_loop_stats stats;
-	uint64_t began;
 	double seconds;
 
 	weir_loop_stats(loop, &stats);
 	job.texts = host_zeros((size_t)stats.blocks * job.slots * TOKENS_DOC);
 	workload_upload(device, &job, sizeof(job));
-	began = now_ns();
-	host_loop_run(loop, (void *[]){NULL, &device});
-	seconds = host_seconds(began);
-	weir_loop_free(loop);
+	seconds = host_loop_run(loop, (void *[]){NULL, &device});
 	CU(cuMemFree(job.texts));
 	return seconds;
 }

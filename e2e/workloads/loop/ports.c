@@ -117,7 +117,7 @@ static void launch_loop(struct program *program, const struct plan_launch *launc
 	all[1 + launch->argument_count] = &parts;
 	CU(cuMemsetD32Async(program->ticket, 0, 1, program->plan.stream));
 	CU(cuStreamSynchronize(program->plan.stream));
-	host_loop_run(program->loops[launch - program->plan.launches], all);
+	(void)host_loop_run(program->loops[launch - program->plan.launches], all);
 }
 
 static void launch_native(const struct plan *plan, const struct plan_launch *launch,
@@ -159,14 +159,6 @@ static void make_loops(struct program *program)
 	}
 }
 
-static void free_loops(struct program *program)
-{
-	for (size_t i = 0; i < LAUNCHES_MAX; i++) {
-		weir_loop_free(program->loops[i]);
-		program->loops[i] = NULL;
-	}
-}
-
 static void run_round(struct program *program)
 {
 	struct plan *plan = &program->plan;
@@ -182,7 +174,6 @@ static void run_round(struct program *program)
 		plan_queue(plan);
 	CU(cuStreamSynchronize(plan->stream));
 	samples_add(&program->us, (double)(now_ns() - began) / 1e3);
-	free_loops(program);
 }
 
 static const struct benchmark *find(const char *name)

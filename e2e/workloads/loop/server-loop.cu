@@ -1,12 +1,10 @@
 /* Servers that answer on the GPU: each block listens, receives, computes and sends by itself. A slot
  * is one request under way: receive, answer, send, and again. */
-#include <weir/loop.cuh>
-
+#include "block.cuh"
 #include "server-loop.h"
 #include "services.cuh"
 
-#define BACKLOG  1024
-#define RETRY_NS 1000000 /* until another block listens */
+#define BACKLOG 1024
 
 /* A request and its reply, in device memory. */
 struct slot {
@@ -99,15 +97,8 @@ __device__ void matmul_service::answer(weir::loop &l, slot at, int connection)
 	multiply_from(l, at, connection, 0);
 }
 
-/* Each slot of the block begins when somebody listens. */
-template <class Service> static __device__ void begin(weir::loop &l, server_loop *server)
+template <class Service> static __device__ void begin(weir::loop &l, server_loop *server, int listener)
 {
-	int listener = *static_cast<volatile int32_t *>(&server->listener);
-
-	if (__syncthreads_or(listener < 0)) {
-		weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { begin<Service>(later, server); });
-		return;
-	}
 	for (unsigned i = 0; i < server->slots; i++) {
 		size_t number = size_t(blockIdx.x) * server->slots + i;
 		slot at = {server, listener,
@@ -124,18 +115,16 @@ template <class Service> static __device__ void run_server(const weir::loop_args
 
 	loop.run([=](weir::loop &l) {
 		if (blockIdx.x != 0) {
-			begin<Service>(l, server);
+			when_known(l, &server->listener, [=](weir::loop &later, int32_t listener) {
+				begin<Service>(later, server, listener);
+			});
 			return;
 		}
 		weir::net::listen(l, server->address, BACKLOG, [=](weir::loop &later, int64_t listener) {
-			if (listener < 0) {
-				later.exit(static_cast<int>(listener));
+			if (!is_good(later, listener))
 				return;
-			}
-			if (threadIdx.x == 0)
-				*static_cast<volatile int32_t *>(&server->listener) = listener;
-			__syncthreads();
-			begin<Service>(later, server);
+			make_known(&server->listener, static_cast<int32_t>(listener));
+			begin<Service>(later, server, static_cast<int>(listener));
 		});
 	});
 }

@@ -1,28 +1,19 @@
 /* Text to tensor in an event loop: a slot reads a document, numbers its tokens, and copies their
  * rows. */
-#include <weir/loop.cuh>
-
+#include "block.cuh"
 #include "tokens.cuh"
 
 static __device__ void next_document(weir::loop &l, token_job *job, int file, uint8_t *text)
 {
-	__shared__ unsigned drawn;
-
-	__syncthreads();
-	if (threadIdx.x == 0)
-		drawn = atomicAdd(&job->ticket, 1u);
-	__syncthreads();
-	unsigned n = drawn;
+	unsigned n = block_add(&job->ticket, 1u);
 
 	if (n >= job->documents)
 		return;
 	const uint64_t *offsets = reinterpret_cast<const uint64_t *>(job->offsets);
 	unsigned size = static_cast<unsigned>(offsets[n + 1] - offsets[n]);
 	weir::file::read(l, file, text, size, offsets[n], [=](weir::loop &later, int64_t got) {
-		if (got != size) {
-			later.exit(got < 0 ? static_cast<int>(got) : -EIO);
+		if (!is_whole(later, got, size))
 			return;
-		}
 		tokens::embed(*job, n, text, size);
 		next_document(later, job, file, text);
 	});
@@ -35,11 +26,7 @@ extern "C" __global__ void tokens_loop(weir::loop_args args, token_job *job)
 
 	loop.run([=](weir::loop &l) {
 		weir::file::open(l, job->path, 0, 0, [=](weir::loop &later, int64_t file) {
-			if (file < 0) {
-				later.exit(static_cast<int>(file));
-				return;
-			}
-			for (unsigned i = 0; i < job->slots; i++) {
+			for (unsigned i = 0; is_good(later, file) && i < job->slots; i++) {
 				size_t slot = size_t(blockIdx.x) * job->slots + i;
 
 				next_document(later, job, static_cast<int>(file),

@@ -98,4 +98,11 @@ done
 FAULT_LAUNCH=2 LD_PRELOAD=$B/lib/fault.so run ports --way native --iterations 1
 [ $? -eq 1 ]
 report $? "ports: a lost launch is noticed"
+for words in "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
+    "server --service kv" "client --service mail --port 1" "file-read --folder $tmp/files --size 3" "throttle --blocks 0"; do
+    # shellcheck disable=SC2086
+    run $words
+    [ $? -eq 2 ]
+    report $? "refused: $words"
+done
 exit "$failed"
