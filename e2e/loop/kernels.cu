@@ -100,29 +100,44 @@ __device__ void copy_part(loop &l, uint64_t *out, int from, int to, uint64_t at,
 	});
 }
 } // namespace
+namespace {
+__device__ void copy_all(loop &l, uint64_t *out, const char *text, uint64_t part, int flags)
+{
+	weir::file::open(l, text, flags, 0, [=](loop &opened, int64_t from) {
+		if (from < 0) {
+			set(out, from);
+			return;
+		}
+		weir::file::size(opened, static_cast<int>(from),
+				 [=](loop &, int64_t size) { set(out + 1, size); });
+		weir::file::open(opened, text + 256, 01 | 0100 | 01000 | flags, 0600,
+				 [=](loop &both, int64_t to) {
+					 if (to < 0)
+						 set(out, to);
+					 else
+						 copy_part(both, out, static_cast<int>(from),
+							   static_cast<int>(to), 0, part);
+				 });
+	});
+}
+} // namespace
 extern "C" __global__ void copy_file(weir::loop_args args, uint64_t *out, const char *text,
 				     uint64_t part)
 {
 	loop main(args);
 	main.run([=](loop &l) {
-		if (blockIdx.x)
-			return;
-		weir::file::open(l, text, 0, 0, [=](loop &opened, int64_t from) {
-			if (from < 0) {
-				set(out, from);
-				return;
-			}
-			weir::file::size(opened, static_cast<int>(from),
-					 [=](loop &, int64_t size) { set(out + 1, size); });
-			weir::file::open(opened, text + 256, 01 | 0100 | 01000, 0600,
-					 [=](loop &both, int64_t to) {
-						 if (to < 0)
-							 set(out, to);
-						 else
-							 copy_part(both, out, static_cast<int>(from),
-								   static_cast<int>(to), 0, part);
-					 });
-		});
+		if (blockIdx.x == 0)
+			copy_all(l, out, text, part, 0);
+	});
+}
+/* The same around the page cache: O_DIRECT of x86. */
+extern "C" __global__ void copy_direct(weir::loop_args args, uint64_t *out, const char *text,
+				       uint64_t part)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		if (blockIdx.x == 0)
+			copy_all(l, out, text, part, 040000);
 	});
 }
 

@@ -18,15 +18,23 @@ $(LOOP_GEN)/kernels-ptx.c: $(LOOP_GEN)/kernels.ptx
 		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
 SHELL_TESTS += e2e/loop/loops.sh
 
+# Stands in for NVIDIA's libcufile.
+SHARED += cufile-stub.so
+cufile-stub.so_SRC      := e2e/loop/cufile-stub.c
+cufile-stub.so_CPPFLAGS := -isystem $(CUDA_HOME)/include -iquote runtime-lib
+cufile-stub.so_LDFLAGS  := -Wl,-z,undefs
+
 LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-faults
 UNIT_TESTS += $(LOOP_TESTS)
+# They execute programs, and O_DIRECT is another number there.
+UNEMULATED += $(LOOP_TESTS)
 define loop-test
 $1_SRC      := e2e/loop/$1.c e2e/loop/fixture.c
 $1_STATIC   := libweir-loop
 $1_CPPFLAGS := -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $$(LOOP_GEN)/kernels.ptx)"' \
-               -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
+               -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DCUFILE='"$$(abspath $$(B)/lib/cufile-stub.so)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
 $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := $(LOOP_LIBS) -lcmocka
-$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx $$(B)/bin/loop-runner
+$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx $$(B)/bin/loop-runner $$(B)/lib/cufile-stub.so
 endef
 $(foreach t,$(LOOP_TESTS),$(eval $(call loop-test,$t)))

@@ -110,6 +110,40 @@ static void files_are_copied_without_uring(void **state)
 	assert_false(fx.stats.uring);
 }
 
+/* Around the page cache, where the folder's file system can do that: through buffers, and by what
+ * stands in for libcufile. That refuses a part, and short reads are done again. */
+static void direct_files(const char *cufile, bool wants)
+{
+	static const size_t sizes[] = {100, 4097, 1 << 20, (6 << 20) + 4096, (6 << 20) + 77};
+	struct weir_loop_options options = {.threads = 64, .cufile = cufile};
+	uint64_t gds = 0;
+	char to[256];
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		snprintf(to, sizeof(to), "%s", fixture_path("to"));
+		make_file(fixture_path("from"), sizes[i]);
+		fixture_text(0, fixture_path("from"));
+		fixture_text(256, to);
+		assert_int_equal(fixture_run("copy_direct", &options, 2 << 20), 0);
+		assert_int_equal(fx.seen[0], sizes[i]);
+		assert_same(fixture_path("from"), to);
+		gds += fx.stats.gds;
+	}
+	int fd = open(fixture_path("from"), O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (fd >= 0) {
+		close(fd);
+		assert_int_equal(gds > 0, wants);
+	}
+}
+
+static void direct_files_are_copied(void **state)
+{
+	(void)state;
+	direct_files("", false);
+	direct_files("libnothing.so", false);
+	direct_files(CUFILE, true);
+}
+
 static void errors_are_values(void **state)
 {
 	(void)state;
@@ -161,6 +195,7 @@ int main(void)
 		cmocka_unit_test(more_blocks_than_fit_are_refused),
 		cmocka_unit_test(files_are_copied),
 		cmocka_unit_test(files_are_copied_without_uring),
+		cmocka_unit_test(direct_files_are_copied),
 		cmocka_unit_test(errors_are_values),
 		cmocka_unit_test(each_block_runs_all_once),
 		cmocka_unit_test(yielding_changes_no_result),

@@ -135,6 +135,11 @@ int gpu_ended(struct gpu *gpu)
 	return ended(gpu, cuStreamQuery(gpu->stream));
 }
 
+int gpu_use(const struct gpu *gpu)
+{
+	return cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
 static int mark(CUresult result, CUevent event, CUstream stream)
 {
 	if (result == CUDA_SUCCESS)

@@ -37,6 +37,9 @@ int gpu_launch(struct gpu *gpu, const struct weir_loop_args *args, void **params
 /* 0: all that was launched has ended. -EAGAIN: not yet. -EIO: the kernel failed. */
 int gpu_ended(struct gpu *gpu);
 
+/* The calling thread may use the context from here on. -EIO. */
+int gpu_use(const struct gpu *gpu);
+
 /* Copies, and marks the end by @event. -EFAULT: the driver refuses these addresses. */
 int gpu_copy_in(struct gpu *gpu, CUdeviceptr to, const void *from, size_t size, CUevent event);
 int gpu_copy_out(struct gpu *gpu, void *to, CUdeviceptr from, size_t size, CUevent event);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int handles_init(struct handles *handles, uint32_t size)
+int handles_init(struct handles *handles, uint32_t size, const struct cufile *cufile)
 {
-	*handles = (struct handles){.size = size};
+	*handles = (struct handles){.size = size, .cufile = cufile};
 	handles->table = calloc(size, sizeof(handles->table[0]));
 	if (!handles->table)
 		return -ENOMEM;
@@ -15,8 +15,9 @@ int handles_init(struct handles *handles, uint32_t size)
 	return 0;
 }
 
-static void close_both(struct handle *handle)
+static void close_all(const struct handles *handles, struct handle *handle)
 {
+	cufile_remove(handles->cufile, handle->gds);
 	close(handle->fd);
 	if (handle->direct >= 0)
 		close(handle->direct);
@@ -26,7 +27,7 @@ void handles_deinit(struct handles *handles)
 {
 	for (uint32_t i = 0; handles->table && i < handles->size; i++)
 		if (handles->table[i].kind != HANDLE_FREE)
-			close_both(&handles->table[i]);
+			close_all(handles, &handles->table[i]);
 	free(handles->table);
 	handles->table = NULL;
 }
@@ -64,7 +65,7 @@ struct handle *handles_find(struct handles *handles, int32_t number)
 
 static void end(struct handles *handles, struct handle *handle)
 {
-	close_both(handle);
+	close_all(handles, handle);
 	handle->kind = HANDLE_FREE;
 	handle->closing = false;
 	handle->port = 0;

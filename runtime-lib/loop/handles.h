@@ -1,6 +1,7 @@
 /* What a kernel has open: it names files by handles, never by descriptors of the process. */
 #pragma once
 
+#include "loop/cufile.h"
 #include "loop/io.h"
 
 #include <stdatomic.h>
@@ -19,6 +20,7 @@ enum turn {
 
 struct handle {
 	enum handle_kind kind;
+	void *gds;        /* of libcufile, for `direct`; NULL: none */
 	int fd, direct;   /* direct: the same file with O_DIRECT; -1: none */
 	uint32_t pending; /* operations that use the descriptors */
 	bool closing;     /* they are closed when no operation uses them */
@@ -38,9 +40,11 @@ struct handle {
 struct handles {
 	uint32_t size, open, unused; /* unused: the first of the free list */
 	struct handle *table;
+	const struct cufile *cufile;
 };
 
-int handles_init(struct handles *handles, uint32_t size);
+/* @cufile: the caller's, until handles_deinit(). */
+int handles_init(struct handles *handles, uint32_t size, const struct cufile *cufile);
 /* Closes all descriptors. No operation uses them. */
 void handles_deinit(struct handles *handles);
 

@@ -56,6 +56,8 @@ struct weir_loop {
 	void *shared; /* with the kernel */
 	struct rings rings;
 	struct io_engine *engine;
+	struct cufile cufile;
+	bool cufile_tried;
 	struct handles handles;
 	struct slot *slots;
 
@@ -78,7 +80,7 @@ struct weir_loop {
 	_Atomic bool stops;
 	/* Written by the loop's thread, read by weir_loop_stats(). */
 	struct {
-		_Atomic uint64_t launches, requests, bytes_in, bytes_out;
+		_Atomic uint64_t launches, requests, bytes_in, bytes_out, gds;
 	} counters;
 	struct weir_loop_state state; /* read by libweir */
 	bool governed;                /* libweir is there */
@@ -99,6 +101,10 @@ static inline void loop_count(_Atomic uint64_t *counter, uint64_t n)
 static inline struct weir_loop *loop_of(const struct io *io)
 {
 	return io->owner;
+}
+static inline struct slot *slot_of(struct io *io)
+{
+	return (struct slot *)((char *)io - offsetof(struct slot, io));
 }
 static inline uint32_t slot_number(const struct weir_loop *loop, const struct slot *slot)
 {

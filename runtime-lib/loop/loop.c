@@ -120,7 +120,7 @@ static int set_up(struct weir_loop *loop, CUfunction kernel)
 	if (!loop->slots || !loop->timers)
 		return -ENOMEM;
 	if ((r = rings_init(&loop->rings, loop->shared, loop->gpu.blocks, options->callbacks)) ||
-	    (r = handles_init(&loop->handles, options->files)) ||
+	    (r = handles_init(&loop->handles, options->files, &loop->cufile)) ||
 	    (r = transfers_init(loop, options->staging)))
 		return r;
 	return start_engine(loop);
@@ -391,6 +391,7 @@ void weir_loop_free(struct weir_loop *loop)
 	gpu_deinit(&loop->gpu);
 	transfers_deinit(loop);
 	handles_deinit(&loop->handles);
+	cufile_deinit(&loop->cufile);
 	rings_deinit(&loop->rings);
 	gpu_host_free(loop->shared);
 	free(loop->slots);
@@ -425,6 +426,7 @@ void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 		.refused = __atomic_load_n(&loop->rings.refused, __ATOMIC_RELAXED),
 		.bytes_in = loop->counters.bytes_in,
 		.bytes_out = loop->counters.bytes_out,
+		.gds = loop->counters.gds,
 		.blocks = loop->gpu.blocks,
 		.polls = last_report(loop)->polls,
 		.uring = loop->engine->type == &io_uring_engine,

@@ -9,11 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct slot *slot_of(struct io *io)
-{
-	return (struct slot *)((char *)io - offsetof(struct slot, io));
-}
-
 static void finish_plain(struct io *io)
 {
 	loop_answer(loop_of(io), slot_of(io), io->result);
@@ -27,6 +22,20 @@ static int open_direct(int fd)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	int flags = fcntl(fd, F_GETFL);
 	return flags < 0 ? -1 : open(path, (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC);
+}
+
+/* The library takes a while to start, so only programs that ask for such files wait for it. */
+static void make_direct(struct weir_loop *loop, struct handle *handle)
+{
+	const char *name = loop->options.cufile ? loop->options.cufile : "libcufile.so.0";
+
+	handle->direct = open_direct(handle->fd);
+	if (handle->direct < 0)
+		return;
+	if (!loop->cufile_tried)
+		cufile_init(&loop->cufile, name);
+	loop->cufile_tried = true;
+	handle->gds = cufile_add(&loop->cufile, handle->direct);
 }
 
 static void finish_open(struct io *io)
@@ -43,7 +52,7 @@ static void finish_open(struct io *io)
 	if (number < 0)
 		close(fd);
 	else if ((int)slot->request.extra & O_DIRECT)
-		loop->handles.table[number].direct = open_direct(fd);
+		make_direct(loop, &loop->handles.table[number]);
 	loop_answer(loop, slot, number);
 }
 

@@ -5,6 +5,7 @@
  *   read, receive:  file or socket -> buffer -> GPU
  *   write, send:    GPU -> buffer -> file or socket
  *
+ * Files opened with O_DIRECT need no buffer where there is GPUDirect Storage (cufile.h).
  * Pieces of files are in flight together. Those of sockets follow each other, since order matters.
  */
 #include "loop/inside.h"
@@ -280,7 +281,7 @@ bool transfers_copying(const struct weir_loop *loop)
 static void finish_inline(struct io *io)
 {
 	struct weir_loop *loop = loop_of(io);
-	struct slot *slot = (struct slot *)((char *)io - offsetof(struct slot, io));
+	struct slot *slot = slot_of(io);
 
 	if (io->result > 0)
 		loop_count(is_in(slot) ? &loop->counters.bytes_in : &loop->counters.bytes_out,
@@ -288,16 +289,66 @@ static void finish_inline(struct io *io)
 	requests_transferred(loop, slot, io->result);
 }
 
+static void begin_staged(struct weir_loop *loop, struct slot *slot)
+{
+	slot->issued = slot->pieces = 0;
+	slot->end = UINT64_MAX;
+	slot->error = 0;
+	slot->listed = false;
+	want(loop, slot);
+	fill_buffers(loop);
+}
+
+/* A thread of the engine. */
+static int64_t run_gds(struct io *io)
+{
+	const struct weir_loop *loop = loop_of(io);
+	const struct slot *slot = slot_of(io);
+	const struct weir_loop_request *request = &slot->request;
+	void *address = (void *)(uintptr_t)request->address;
+	off_t offset = (off_t)request->offset;
+
+	if (gpu_use(&loop->gpu))
+		return -EIO;
+	return is_in(slot)
+		       ? loop->cufile.read(slot->handle->gds, address, request->size, offset, 0)
+		       : loop->cufile.write(slot->handle->gds, address, request->size, offset, 0);
+}
+
+/* What was refused is done again through buffers, and so is a read of few bytes, which the kernel
+ * expects beside the slot. */
+static void finish_gds(struct io *io)
+{
+	struct weir_loop *loop = loop_of(io);
+	struct slot *slot = slot_of(io);
+
+	if (io->result < 0 || (is_in(slot) && io->result <= WEIR_LOOP_INLINE)) {
+		begin_staged(loop, slot);
+		return;
+	}
+	loop_count(&loop->counters.gds, 1);
+	loop_count(is_in(slot) ? &loop->counters.bytes_in : &loop->counters.bytes_out,
+		   (uint64_t)io->result);
+	requests_transferred(loop, slot, io->result);
+}
+
+static void begin_large(struct weir_loop *loop, struct slot *slot)
+{
+	if (!is_file(slot) || !slot->handle->gds || slot->request.offset % ALIGNED) {
+		begin_staged(loop, slot);
+		return;
+	}
+	slot->io.kind = IO_CALL;
+	slot->io.run = run_gds;
+	slot->io.finish = finish_gds;
+	loop_submit(loop, &slot->io);
+}
+
 void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 {
 	slot->io.flags = flags;
 	if (slot->request.size > WEIR_LOOP_INLINE) {
-		slot->issued = slot->pieces = 0;
-		slot->end = UINT64_MAX;
-		slot->error = 0;
-		slot->listed = false;
-		want(loop, slot);
-		fill_buffers(loop);
+		begin_large(loop, slot);
 		return;
 	}
 	slot->io.kind = kind_of(slot);

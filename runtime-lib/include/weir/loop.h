@@ -42,7 +42,10 @@ struct weir_loop_options {
 	uint32_t spin_us;   /* the host looks for work without a pause for so long; 0: 150 */
 	uint32_t poll_ns;   /* the GPU reads host memory no more often; 0: 1000 */
 	bool no_uring;      /* a pool of threads in place of io_uring, as where that is forbidden */
-	const char *name;   /* for weirctl; NULL: none */
+	/* For large transfers of files that the kernel opens with O_DIRECT; NULL: "libcufile.so.0",
+	 * if it is there; "": none. */
+	const char *cufile;
+	const char *name; /* for weirctl; NULL: none */
 	const weir_loop_function *functions;
 	size_t n_functions;
 	void *user; /* of the functions */
@@ -78,6 +81,7 @@ struct weir_loop_stats {
 	uint64_t blocked_ns;                 /* and was away for so long */
 	uint64_t requests, batches, refused; /* refused: malformed ones */
 	uint64_t bytes_in, bytes_out;        /* to and from the GPU */
+	uint64_t gds;                        /* transfers by libcufile */
 	uint32_t blocks;
 	uint32_t polls;      /* of the GPU for answers, when the kernel last left; may go round */
 	uint32_t waiting[4]; /* requests of files, the network, timers, host functions */
