@@ -5,6 +5,8 @@
  * A round is one pass; with --repeat N (lava-md and suffix-match, which only write results) N
  * passes: launches behind each other, or one loop over the parts of all.
  *
+ * cpu_us is what inputs and the CPU's result took, on all processors.
+ *
  * With --wait it begins when it reads a line: several programs can then begin together. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -235,9 +237,12 @@ int main(int argc, char **argv)
 	workload_open(w, NULL);
 	CU(cuModuleLoadData(&program.module, parts_ptx));
 	program.ticket = host_zeros(sizeof(uint32_t));
+	began = now_ns();
 	plan_init(&program.plan, benchmark, w,
 		  w->size ? (uint32_t)w->size
 			  : benchmark->sizes[w->gpu][class_find(program.class)]);
+	double cpu_seconds = host_seconds(began);
+
 	program.plan.launcher = launch;
 	program.plan.launcher_data = &program;
 	run_round(&program); /* lazy loading */
@@ -253,9 +258,9 @@ int main(int argc, char **argv)
 	plan_check(&program.plan);
 	samples_sort(&program.us);
 	printf("{\"workload\":\"%s\",\"way\":\"%s\",\"size\":%u,\"rounds\":%zu,\"seconds\":%.6f,"
-	       "\"us\":%.1f,\"hash\":\"%016" PRIx64 "\"}\n",
+	       "\"us\":%.1f,\"cpu_us\":%.1f,\"hash\":\"%016" PRIx64 "\"}\n",
 	       benchmark->name, program.way, program.plan.size, program.us.n, seconds,
-	       samples_quantile(&program.us, 0.5), program.plan.hash);
+	       samples_quantile(&program.us, 0.5), cpu_seconds * 1e6, program.plan.hash);
 	plan_deinit(&program.plan);
 	CU(cuModuleUnload(program.module));
 	workload_close(w);

@@ -80,6 +80,22 @@ static __device__ void copy_value(volatile uint8_t *to, const volatile uint8_t *
 		*reinterpret_cast<volatile unsigned *>(to + i) = *reinterpret_cast<const volatile unsigned *>(from + i);
 }
 
+/* Puts or gets the value; false: there is none yet. */
+static __device__ bool kv_exchange(kv_slot *slot, bool puts, const kv_message *request, kv_message *reply)
+{
+	lock(&slot->lock);
+	volatile uint32_t *filled = &slot->filled;
+	if (puts) {
+		copy_value(slot->value, request->value);
+		*filled = 1;
+	}
+	bool has_value = *filled;
+	if (has_value)
+		copy_value(reply->value, slot->value);
+	unlock(&slot->lock);
+	return has_value;
+}
+
 /* The first thread works, as values are small. */
 static __device__ void kv(kv_slot *table, const kv_message *request, kv_message *reply)
 {
@@ -89,13 +105,9 @@ static __device__ void kv(kv_slot *table, const kv_message *request, kv_message 
 
 		reply->key = request->key;
 		reply->tag = request->tag;
-		reply->word = puts ? (slot ? KV_STORED : KV_FULL) : (slot ? KV_FOUND : KV_MISSING);
 		copy_value(reply->value, request->value);
-		if (slot) {
-			lock(&slot->lock);
-			copy_value(puts ? slot->value : reply->value, puts ? request->value : slot->value);
-			unlock(&slot->lock);
-		}
+		bool done = slot && kv_exchange(slot, puts, request, reply);
+		reply->word = puts ? (done ? KV_STORED : KV_FULL) : (done ? KV_FOUND : KV_MISSING);
 	}
 	__syncthreads();
 }

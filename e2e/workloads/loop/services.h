@@ -28,7 +28,7 @@ struct kv_message {
 struct kv_slot {
 	unsigned long long key; /* 0: free */
 	uint32_t lock;          /* 1: somebody reads or writes the value */
-	uint32_t unused;
+	uint32_t filled;        /* 1: the value is there; on the GPU the key comes before it */
 	uint8_t value[KV_VALUE_BYTES];
 };
 
