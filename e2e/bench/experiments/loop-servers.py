@@ -9,6 +9,7 @@ import loops
 import ports
 import sharing
 from bursts import HIGH
+from experiment import MPS
 from report import at_least, at_most
 from workers import DEPTH, LEAD, SLOTS, Job, Worker, pool_of, progress
 
@@ -22,9 +23,10 @@ BASELINES = ("each alone", "servers without the batch job", "a server on the CPU
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS
+MODES = ("mps", "timeslice")
 
 KERNEL_US = 500  # of the ordinary client
-WINDOW, WINDOWS = 0.2, 10  # seconds, and how many
+WINDOWS = {"mps": (0.2, 10), "timeslice": (1.0, 3)}  # seconds and how many, as in shares-wfq
 TARGET = 66  # hundredths
 SCHEDULING = f"scheduling: {{quantum: {sharing.QUANTUM}, minQuantum: {sharing.QUANTUM}}}\n"
 SERVERS, SERVER_PART = 3, 0.2
@@ -54,7 +56,7 @@ class Shared:
     def start(self, throttle):
         tenant = self.pool.slots.pop(0)
         argv = ports.argv_of(self.bench, "loop-throttle", way="look", samples=500, seconds=ENDLESS)
-        client = self.bench.node.start("throttle", argv, tenant, True)
+        client = self.bench.node.start("throttle", argv, tenant, True, mps=ports.under_mps(self.bench, True))
         self.pool.workers["Weir", throttle] = Worker(client, tenant)
         client.wait_ready()
         return client
@@ -77,7 +79,8 @@ class Shared:
 
     def run(self, shares, rate):
         """Per cent of each in each window: the throttles, then the ordinary client."""
-        seconds = sharing.SKIPPED + WINDOW * (2 if self.bench.node.simulated else WINDOWS)
+        window, n = (0.2, 2) if self.bench.node.simulated else WINDOWS[self.bench.mode]
+        seconds = sharing.SKIPPED + window * n
         for throttle in self.throttles:
             self.start(throttle)
         everybody = [*self.throttles, self.job]
@@ -88,11 +91,11 @@ class Shared:
         ends = client.answer(seconds + 60)["ends"]
         found = [self.end(throttle) for throttle in self.throttles]
         rows = []
-        for i in range(int((seconds - sharing.SKIPPED) / WINDOW + 0.5)):
-            at = sharing.SKIPPED + i * WINDOW
-            parts = [one.rate(begin / 1e9 + at, begin / 1e9 + at + WINDOW) / rate for one in found]
-            done = progress(ends, (at + WINDOW) * 1e9) - progress(ends, at * 1e9)
-            parts.append(done * self.pool.alone["Weir", self.job] / (WINDOW * 1e6))
+        for i in range(n):
+            at = sharing.SKIPPED + i * window
+            parts = [one.rate(begin / 1e9 + at, begin / 1e9 + at + window) / rate for one in found]
+            done = progress(ends, (at + window) * 1e9) - progress(ends, at * 1e9)
+            parts.append(done * self.pool.alone["Weir", self.job] / (window * 1e6))
             rows.append([100 * part / (sum(parts) or 1) for part in parts])
         return rows
 
@@ -105,7 +108,7 @@ def show_shares(bench, n, rate, shared):
             print(f"    {':'.join(f'{part:.2f}' for part in row)}", flush=True)
         mean = ":".join(f"{sum(row[i] for row in rows) / len(rows):.1f}" for i in range(n + 1))
         what = f"{n} loops and a client with kernels, {':'.join(map(str, shares))}"
-        bench.report.judge(f"{what}: furthest from a share, {WINDOW * 1e3:.0f} ms windows", off, BOUNDS["furthest from a share"], mean)
+        bench.report.judge(f"{what}: furthest from a share, {WINDOWS[bench.mode][0] * 1e3:.0f} ms windows", off, BOUNDS["furthest from a share"], mean)
 
 
 def shares(bench):
@@ -116,18 +119,25 @@ def shares(bench):
     sharing.leave(pool, [shared.job])
 
 
+def single_kernels(bench):
+    argv = bench.burst_argv(max(200, int(90 * bench.seconds)), seconds=3 * bench.seconds, extra=("--kernels", "1"))
+    return bench.node.start("burst", argv, HIGH, True, mps=ports.under_mps(bench, True)).result()
+
+
 def leaves(bench):
     """HIGH's single kernels beside a loop that has all SMs: what the loop adds to the time until the kernel is done."""
     pool = pool_of(bench)
     pool.set_policy("hpf")
-    extra = ("--kernels", "1")
-    alone = bench.burst(True, extra)
+    alone = single_kernels(bench)
     argv = ports.argv_of(bench, "loop-throttle", way="look", seconds=ENDLESS, threads=128, blocks=2 if bench.node.simulated else 132)
-    with bench.node.running("throttle", argv, "low", True):
-        beside = bench.burst(True, extra)
-    added = beside["p99"] - alone["median"]
+    with bench.node.running("throttle", argv, "low", True, mps=ports.under_mps(bench, True)):
+        beside = single_kernels(bench)
+    added, what = beside["p99"] - alone["median"], "a loop leaves for HIGH within, p99"
     told = f"HIGH alone {alone['median']:.0f}/{alone['p99']:.0f} us, beside {beside['median']:.0f}/{beside['p99']:.0f} us"
-    bench.report.judge("a loop leaves for HIGH within, p99", added, BOUNDS["leaves within, p99"], told)
+    if bench.mode == MPS:
+        bench.report.judge(what, added, BOUNDS["leaves within, p99"], told)
+    else:  # with the hardware's switch
+        bench.report.add(what, f"{added:.0f} us", baselines=told)
 
 
 class Consolidation:

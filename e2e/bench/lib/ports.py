@@ -6,6 +6,7 @@ import socket
 import statistics
 
 from bursts import LOW
+from experiment import MPS
 
 TIMES = 3  # runs of a program; the median counts
 TIMEOUT = 240  # seconds
@@ -42,6 +43,11 @@ def blocks(bench, work):
     return {} if bench.node.simulated else {"blocks": 132 if work in ("matmul", "tokens") else 64}
 
 
+def under_mps(bench, weir):
+    """Whether a client is under the MPS daemon, if one runs: in the mode timeslice, those with Weir are not."""
+    return not weir or bench.mode == MPS
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -53,7 +59,7 @@ def serving(bench, service, way, weir=False, tenant=LOW, **options):
     """A server that listens; yields its port and its client object."""
     port = free_port()
     argv = argv_of(bench, "loop-server", service=service, way=way, port=port, **options)
-    with bench.node.running(f"server-{service}-{way}", argv, tenant, weir) as client:
+    with bench.node.running(f"server-{service}-{way}", argv, tenant, weir, mps=under_mps(bench, weir)) as client:
         yield port, client
 
 
