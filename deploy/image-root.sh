@@ -111,6 +111,13 @@ program() {
     done
 }
 
+# No program starts in a container whose glibc is older than a preloaded library needs.
+glibc_is_old() {
+    local newest
+    newest=$("${CROSS:-}objdump" -T "$1" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1)
+    [ "${newest#GLIBC_2.}" -le 17 ] || fail "$1 needs $newest, and must do with 2.17"
+}
+
 # Programs that the scripts call.
 tool() {
     local file
@@ -144,6 +151,7 @@ make_plugin() {
     # Unchanged but for debug information, which is useless in a pod.
     mkdir -p "$root/usr/local/lib/weir"
     for library in libweir libweir-nvml libweir-mps; do
+        glibc_is_old "$B/lib/$library.so"
         "${CROSS:-}strip" -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
     done
     install -m 755 deploy/{install-runtime,remove-runtime,remove-versions,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"

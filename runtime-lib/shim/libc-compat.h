@@ -8,6 +8,14 @@
 
 #include "weir/arch.h"
 
+/* Since glibc 2.38 the headers replace strtoul(), sscanf() and others by functions of that version,
+ * which know binary numbers. */
+#include <features.h>
+#undef __GLIBC_USE_C2X_STRTOL
+#undef __GLIBC_USE_C23_STRTOL
+#define __GLIBC_USE_C2X_STRTOL 0
+#define __GLIBC_USE_C23_STRTOL 0
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
