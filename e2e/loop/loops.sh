@@ -87,6 +87,7 @@ check "runs" eventually 30 moves
 check "can be stopped" eventually 30 is .hardwarePreemption
 check "is held" weirctl hold "$(of_loop .client)" --for 60s
 check "is stopped in the middle of its callback" eventually 30 stands
+check "as weirctl says" is .stopped
 check "and stays so" stands
 check "is released" weirctl release "$(of_loop .client)"
 check "goes on" eventually 30 moves

@@ -1,0 +1,134 @@
+/* What libweir and a loop tell each other (weir/loop-link.h), on the null driver. */
+#include "launch/loops.h"
+
+#include "client/worker.h"
+
+#include "inside.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { HIGH = 1, LOW = 2 }; /* streams */
+
+static uintptr_t hold_word(void)
+{
+	return (uintptr_t)atomic_load(&client->binding)->control->memory +
+	       offsetof(struct weir_control_page, hold);
+}
+
+/* What the kernel looks at is what the gate before it waits for. */
+static void words_are_those_of_its_gates(void **state)
+{
+	struct weir_loop_words words, again;
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	atomic_store(&agent.control->flags, WEIR_CONTROL_HOLDABLE);
+	driver->n_ops = 0;
+	assert_int_equal(weir_loops_gate(STREAM(n, HIGH), &words), 0);
+	assert_int_equal(words.demand, (uintptr_t)atomic_load(&client->binding)->wait->memory);
+	assert_true(words.demand_mask == UINT64_MAX);
+	assert_int_equal(words.hold, hold_word());
+	size_t gates = 0;
+	for (size_t i = 0; i < driver->n_ops; i++) {
+		if (driver->ops[i].kind != NULL_GATE)
+			continue;
+		gates++;
+		assert_true(driver->ops[i].address == words.demand ||
+			    driver->ops[i].address == words.hold);
+	}
+	assert_true(gates > 0);
+
+	driver->n_ops = 0;
+	assert_int_equal(weir_loops_words(STREAM(n, HIGH), &again), 0);
+	assert_memory_equal(&words, &again, sizeof(words));
+	assert_int_equal(driver->n_ops, 0);
+	/* Nobody holds the client now. */
+	atomic_store(&agent.control->flags, 0);
+	assert_int_equal(weir_loops_words(STREAM(n, HIGH), &again), 0);
+	assert_int_equal(again.hold, 0);
+	context_gone(n);
+}
+
+static void the_highest_level_waits_for_nobody(void **state)
+{
+	struct weir_loop_words words;
+
+	(void)state;
+	unsigned n = context_welcomed(WEIR_LEVELS - 1);
+	driver->n_ops = 0;
+	assert_int_equal(weir_loops_gate(STREAM(n, HIGH), &words), 0);
+	assert_int_equal(words.demand, 0);
+	assert_int_equal(words.hold, 0);
+	context_gone(n);
+}
+
+static bool says(uint32_t loops, uint32_t on_gpu, uint32_t network, uint64_t evictions,
+		 uint64_t blocked, uint64_t time)
+{
+	const struct weir_status_page *status = agent.status;
+
+	worker_wake();
+	return status->loops == loops && status->loops_on_gpu == on_gpu &&
+	       status->loops_waiting[1] == network && status->evictions == evictions &&
+	       status->loops_blocked == blocked && status->loops_blocked_time == time;
+}
+
+static void the_status_page_adds_loops_up(void **state)
+{
+	struct weir_loop_state a = {
+		.size = sizeof(a), .on_gpu = 1, .waiting = {0, 3}, .evictions = 5};
+	struct weir_loop_state b = {
+		.size = sizeof(b), .waiting = {0, 4}, .blocked = 2, .blocked_time = 900};
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &a), 0);
+	assert_int_equal(weir_loops_begin(STREAM(n, LOW), &b), 0);
+	assert_true(eventually(says(2, 1, 7, 5, 2, 900)));
+	a.evictions = 6;
+	a.on_gpu = 0;
+	assert_true(eventually(says(2, 0, 7, 6, 2, 900)));
+	/* What has ended is still counted. */
+	weir_loops_end(STREAM(n, HIGH), &a);
+	memset(&a, 0xff, sizeof(a));
+	assert_true(eventually(says(1, 0, 4, 6, 2, 900)));
+	weir_loops_end(STREAM(n, LOW), &b);
+	assert_true(eventually(says(0, 0, 0, 6, 2, 900)));
+	context_gone(n);
+}
+
+static void there_is_a_limit(void **state)
+{
+	struct weir_loop_state many[LOOPS_MAX + 1];
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	for (size_t i = 0; i <= LOOPS_MAX; i++) {
+		many[i] = (struct weir_loop_state){.size = sizeof(many[i])};
+		assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &many[i]),
+				 i < LOOPS_MAX ? 0 : -ENOBUFS);
+	}
+	for (size_t i = 0; i <= LOOPS_MAX; i++)
+		weir_loops_end(STREAM(n, HIGH), &many[i]);
+	struct weir_loop_state old = {.size = sizeof(old) - 8};
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &old), -ENOBUFS);
+	context_gone(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_those_of_its_gates),
+		cmocka_unit_test(the_highest_level_waits_for_nobody),
+		cmocka_unit_test(the_status_page_adds_loops_up),
+		cmocka_unit_test(there_is_a_limit),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
