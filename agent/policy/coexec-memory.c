@@ -73,3 +73,24 @@ bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel)
 				return true;
 	return false;
 }
+
+/* The other kernel of a pair that gains; 0: it is none. */
+static uint64_t friend_of(const struct coexec_set *set, uint64_t kernel)
+{
+	bool first = set->kernels[0] == kernel, second = set->kernels[1] == kernel;
+
+	if (set->kernels[2] || set->speed_up < COEXEC_FRIENDS || first == second)
+		return 0;
+	return set->kernels[first];
+}
+
+bool coexec_memory_alike(const struct coexec_memory *memory, uint64_t a, uint64_t b)
+{
+	for (size_t i = 0; i < COEXEC_SETS; i++) {
+		uint64_t third = friend_of(&memory->sets[i], a);
+		for (size_t k = 0; third && k < COEXEC_SETS; k++)
+			if (friend_of(&memory->sets[k], b) == third)
+				return true;
+	}
+	return false;
+}

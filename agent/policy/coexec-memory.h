@@ -6,6 +6,8 @@
 
 #define COEXEC_SETS 512u
 
+#define COEXEC_FRIENDS 1.1 /* speed-up of two kernels that gain by each other */
+
 struct coexec_set {
 	uint64_t kernels[COEXEC_MOST]; /* their numbers, in order; 0: no more */
 	uint8_t workers[COEXEC_MOST];  /* of the best configuration */
@@ -24,5 +26,7 @@ double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels,
 			  uint8_t *workers);
 void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
 		       const uint8_t *workers, double speed_up);
+/* Both kernels gain by a third one. */
+bool coexec_memory_alike(const struct coexec_memory *memory, uint64_t a, uint64_t b);
 /* Something is known of the kernel beside others. */
 bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel);

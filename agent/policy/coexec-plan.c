@@ -2,6 +2,7 @@
 
 #include <utlist.h>
 
+#include "policy/coexec-measure.h"
 #include "policy/coexec-memory.h"
 #include "policy/policy.h"
 
@@ -17,6 +18,7 @@ static void remove_at(struct coexec_plan *plan, unsigned i)
 		plan->now.workers[i] = plan->now.workers[i + 1];
 	}
 	plan->searching = false;
+	plan->shrunk = true;
 }
 
 void coexec_plan_forget(struct coexec_plan *plan, const struct run_queue_entry *entry)
@@ -33,120 +35,19 @@ static void clear(struct coexec_plan *plan)
 		remove_at(plan, plan->n - 1);
 }
 
-/* Measurements */
-
-static uint64_t longest_launch(const struct coexec_plan *plan)
-{
-	uint64_t longest = 0;
-
-	for (unsigned i = 0; i < plan->n; i++) {
-		const struct run_queue_entry *entry = plan->members[i];
-		if (entry->launches)
-			longest = larger(longest, entry->remaining / entry->launches);
-	}
-	return longest;
-}
-
-static uint64_t patience(const struct coexec_plan *plan)
-{
-	return smaller(larger(COEXEC_LONGEST, COEXEC_LAUNCHES * longest_launch(plan)),
-		       COEXEC_LIMIT);
-}
-
-static void measure(struct coexec_plan *plan, uint64_t now)
-{
-	plan->phase = COEXEC_MEASURING;
-	plan->since = now;
-	for (unsigned i = 0; i < plan->n; i++) {
-		struct coexec_client *client = &plan->members[i]->coexec;
-		client->seen = client->executed;
-		client->first_at = client->last_at = 0;
-	}
-}
-
-/* Launches that are queued have the former number of workers. */
-static void settle(struct coexec_plan *plan, uint64_t now)
-{
-	plan->phase = COEXEC_SETTLING;
-	plan->since = now;
-	for (unsigned i = 0; i < plan->n; i++) {
-		struct run_queue_entry *entry = plan->members[i];
-		entry->coexec.settles = entry->coexec.executed + entry->remaining;
-	}
-}
-
-static bool is_settled(const struct coexec_plan *plan, uint64_t now)
-{
-	for (unsigned i = 0; i < plan->n; i++) {
-		const struct run_queue_entry *entry = plan->members[i];
-		if (entry->active && entry->coexec.executed < entry->coexec.settles)
-			return now - plan->since >= patience(plan);
-	}
-	return true;
-}
-
-/* From the end of one launch to that of a later one. */
-static void look_at_ends(const struct coexec_plan *plan, uint64_t now)
-{
-	for (unsigned i = 0; i < plan->n; i++) {
-		struct coexec_client *client = &plan->members[i]->coexec;
-		if (client->executed == client->seen)
-			continue;
-		if (!client->first_at) {
-			client->first_at = now;
-			client->first = client->executed;
-		}
-		client->last_at = now;
-		client->last = client->seen = client->executed;
-	}
-}
-
-static bool is_measured(const struct coexec_plan *plan, uint64_t now)
-{
-	uint64_t passed = now - plan->since;
-
-	for (unsigned i = 0; i < plan->n; i++) {
-		const struct coexec_client *client = &plan->members[i]->coexec;
-		if (!client->first_at || client->last_at - client->first_at < COEXEC_WINDOW / 2)
-			return passed >= patience(plan);
-	}
-	return passed >= COEXEC_WINDOW;
-}
-
-/* ns of work in a ns. */
-static double speed(const struct coexec_client *client)
-{
-	return client->last_at > client->first_at
-		       ? (double)(client->last - client->first) /
-				 (double)(client->last_at - client->first_at)
-		       : 0;
-}
-
-/* Each member's speed against that alone. Returns the sum. */
-static double rates_of(const struct coexec_plan *plan, double rates[COEXEC_MOST])
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < plan->n; i++) {
-		const struct coexec_client *client = &plan->members[i]->coexec;
-		rates[i] = speed(client) / (client->alone > 0 ? client->alone : 1);
-		sum += rates[i];
-	}
-	return sum;
-}
-
 /* Members */
 
 static void try_next(struct coexec_plan *plan, uint64_t now)
 {
 	plan->now = plan->space.of[plan->search.at];
-	settle(plan, now);
+	coexec_settle(plan, now);
 }
 
 static void begin_search(struct coexec_plan *plan, uint64_t now)
 {
-	coexec_search_begin(&plan->search, plan->space.n, plan->n);
+	coexec_search_begin(&plan->search, plan->space.n, plan->n, plan->speed_up + COEXEC_GAIN);
 	plan->searching = true;
+	plan->search_since = now;
 	plan->searches++;
 	try_next(plan, now);
 }
@@ -169,7 +70,8 @@ static void refuse_last(struct coexec_plan *plan, uint64_t now)
 	remove_at(plan, plan->n - 1);
 	entry->coexec.refused = plan->sets;
 	plan->now = before;
-	settle(plan, now);
+	plan->shrunk = false;
+	coexec_settle(plan, now);
 }
 
 static void remember(const struct coexec_plan *plan, struct coexec_memory *memory, double speed_up)
@@ -183,6 +85,8 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	double highest = plan->search.highest;
 
 	plan->searching = false;
+	plan->searched = now - plan->search_since;
+	plan->explored += plan->n > 2 ? plan->searched : 0;
 	plan->now = plan->space.of[plan->search.best];
 	remember(plan, memory, highest);
 	if (highest < plan->speed_up + COEXEC_GAIN) {
@@ -192,7 +96,7 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	plan->speed_up = highest;
 	plan->sets++;
 	plan->turn_since = now;
-	settle(plan, now);
+	coexec_settle(plan, now);
 }
 
 static void kernels_of(const struct coexec_plan *plan, struct coexec_kernel out[COEXEC_MOST])
@@ -220,7 +124,7 @@ static bool recall(struct coexec_plan *plan, struct coexec_memory *memory,
 		return false;
 	plan->speed_up = speed_up;
 	plan->sets++;
-	settle(plan, now);
+	coexec_settle(plan, now);
 	return true;
 }
 
@@ -246,12 +150,15 @@ static void join(struct coexec_plan *plan, struct run_queue_entry *entry,
 	refuse_last(plan, now);
 }
 
-/* What two kernels are known to reach; or what is hoped for. */
+/* What two kernels are known to reach; or what is hoped for: kernels that both go well with a third
+ * one wait for the same thing. */
 static double hope_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
 {
 	double found = memory ? coexec_memory_find(memory, (uint64_t[]){a, b}, 2, NULL) : 0;
 
-	return found > 0 ? found : COEXEC_HOPE;
+	if (found > 0)
+		return found;
+	return memory && coexec_memory_alike(memory, a, b) ? COEXEC_ALIKE : COEXEC_HOPE;
 }
 
 /* Of all together; 0: it must not join. */
@@ -272,6 +179,9 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	known = memory ? coexec_memory_find(memory, numbers, plan->n + 1, NULL) : 0;
 	if (known > 0)
 		return known < plan->speed_up + COEXEC_GAIN ? 0 : known;
+	if (plan->n > 1 &&
+	    plan->explored + COEXEC_LONGEST > (entry->queue->now - plan->begun) / COEXEC_EXPLORES)
+		return 0;
 	return least < 1 + COEXEC_GAIN ? 0 : least;
 }
 
@@ -319,17 +229,21 @@ static void begin_turn(struct run_queue *queue)
 		return;
 	add(plan, entry);
 	plan->speed_up = 1;
+	plan->shrunk = false;
+	plan->searched = 0;
+	plan->begun = plan->begun ? plan->begun : queue->now;
 	plan->turn_since = queue->now;
 	plan->service = entry->coexec.served;
 	plan->now = (struct coexec_configuration){{0}};
-	measure(plan, queue->now);
+	coexec_measure(plan, queue->now);
 }
 
 /* A client that is not known becomes so alone, whoever waits. */
 static bool turn_is_over(const struct run_queue *queue)
 {
 	const struct coexec_plan *plan = &queue->plan;
-	uint64_t turn = plan->n > 1 ? COEXEC_TURN : queue->settings->quantum;
+	uint64_t turn = plan->n > 1 ? larger(COEXEC_TURN, COEXEC_REPAYS * plan->searched)
+				    : queue->settings->quantum;
 	const struct run_queue_entry *next;
 
 	if (plan->searching || !plan->members[0]->coexec.known ||
@@ -365,6 +279,22 @@ static void drop_idle(struct run_queue *queue)
 		clear(plan);
 }
 
+/* Some have left. What is known of the others holds; if nothing is, a new turn begins. */
+static void go_on_with_fewer(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+{
+	struct coexec_kernel kernels[COEXEC_MOST];
+
+	plan->shrunk = false;
+	kernels_of(plan, kernels);
+	if (plan->n == 1) {
+		plan->speed_up = 1;
+		plan->now = (struct coexec_configuration){{0}};
+		coexec_settle(plan, now);
+	} else if (!recall(plan, memory, kernels, now)) {
+		clear(plan);
+	}
+}
+
 /* A client that has another kernel now starts over. */
 static bool has_changed(const struct coexec_plan *plan)
 {
@@ -374,47 +304,44 @@ static bool has_changed(const struct coexec_plan *plan)
 	return false;
 }
 
-/* Its forms are found, or it has none. */
-static bool find_forms(struct run_queue *queue, struct coexec_client *client,
-		       const struct coexec_memory *memory)
+/* The forms of the only member are found, or it has none. */
+static bool find_forms(struct run_queue *queue, const struct coexec_memory *memory)
 {
+	struct coexec_client *client = &queue->plan.members[0]->coexec;
+	bool bounded = coexec_is_bounded(&client->kernel);
 	uint64_t passed;
 
 	if (!client->solo_since)
 		client->solo_since = queue->now;
 	passed = queue->now - client->solo_since;
 	client->formed = passed >= COEXEC_SOLO ||
-			 (passed >= COEXEC_CLOSED &&
-			  (!client->tuning || coexec_is_bounded(&client->kernel))) ||
-			 (!client->tuning && coexec_is_bounded(&client->kernel)) ||
+			 (passed >= COEXEC_CLOSED && (bounded || !client->tuning)) ||
+			 (bounded && !client->tuning) ||
 			 (memory && coexec_memory_knows(memory, client->kernel.number));
 	return client->formed;
 }
 
-static void note_alone(struct run_queue *queue, struct coexec_memory *memory)
+static void note_alone(struct run_queue *queue)
 {
 	struct coexec_plan *plan = &queue->plan;
 	struct coexec_client *client = &plan->members[0]->coexec;
-	double now = speed(client);
+	double now = coexec_speed(client);
 
 	plan->numbers[0] = client->kernel.number;
 	if (!client->formed) {
-		if (find_forms(queue, client, memory))
-			settle(plan, queue->now);
-		else
-			measure(plan, queue->now);
+		coexec_measure(plan, queue->now);
 		return;
 	}
 	if (now > 0)
 		client->alone = client->known ? (client->alone + now) / 2 : now;
 	client->known = true;
-	measure(plan, queue->now);
+	coexec_measure(plan, queue->now);
 }
 
 /* Together they are slower than in turns. */
 static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
-	double rates[COEXEC_MOST], sum = rates_of(plan, rates);
+	double rates[COEXEC_MOST], sum = coexec_rates(plan, rates);
 
 	plan->lost = sum < 1 ? plan->lost + 1 : 0;
 	if (plan->lost >= COEXEC_LOST) {
@@ -422,7 +349,7 @@ static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64
 		refuse_last(plan, now);
 		return;
 	}
-	measure(plan, now);
+	coexec_measure(plan, now);
 }
 
 static void note_measured(struct run_queue *queue, struct coexec_memory *memory)
@@ -431,9 +358,9 @@ static void note_measured(struct run_queue *queue, struct coexec_memory *memory)
 	double rates[COEXEC_MOST];
 
 	if (plan->n == 1) {
-		note_alone(queue, memory);
+		note_alone(queue);
 	} else if (plan->searching) {
-		rates_of(plan, rates);
+		coexec_rates(plan, rates);
 		coexec_search_feed(&plan->search, rates);
 		if (plan->search.done)
 			end_search(plan, memory, queue->now);
@@ -499,15 +426,19 @@ void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 	if (queue->current)
 		count_served(queue->current);
 	drop_idle(queue);
+	if (plan->n && plan->shrunk)
+		go_on_with_fewer(plan, memory, queue->now);
 	if (plan->n > 1 && has_changed(plan))
 		clear(plan);
 	if (!plan->n)
 		begin_turn(queue);
-	if (plan->phase == COEXEC_SETTLING && plan->n && is_settled(plan, queue->now))
-		measure(plan, queue->now);
+	if (plan->n == 1 && !plan->members[0]->coexec.formed && find_forms(queue, memory))
+		coexec_settle(plan, queue->now);
+	if (plan->phase == COEXEC_SETTLING && plan->n && coexec_is_settled(plan, queue->now))
+		coexec_measure(plan, queue->now);
 	if (plan->phase == COEXEC_MEASURING && plan->n) {
-		look_at_ends(plan, queue->now);
-		if (is_measured(plan, queue->now))
+		coexec_look_at_ends(plan, queue->now);
+		if (coexec_is_measured(plan, queue->now))
 			note_measured(queue, memory);
 	}
 	if (plan->n && turn_is_over(queue))

@@ -5,10 +5,11 @@
 #define SLACK 1u       /* steps down in a climb, in a row */
 #define LEAST 0.000001 /* a rate that is measured as 0 */
 
-void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_kernels)
+void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_kernels, double worth)
 {
 	*search = (struct coexec_search){.n = (unsigned)smaller(n, COEXEC_WORKERS),
-					 .n_kernels = (unsigned)smaller(n_kernels, COEXEC_MOST)};
+					 .n_kernels = (unsigned)smaller(n_kernels, COEXEC_MOST),
+					 .worth = worth};
 	search->at = (search->n - 1) / 2;
 }
 
@@ -54,7 +55,7 @@ static bool goes_on(struct coexec_search *search)
 	if (now >= before * (1 - COEXEC_NOISE) &&
 	    gain(search, search->from, search->at) > 1 + COEXEC_NOISE)
 		return true;
-	if (now < before * (1 - COEXEC_DIP) || !search->slack)
+	if (now < before * (1 - COEXEC_DIP) || !search->slack || search->highest < search->worth)
 		return false;
 	search->slack--;
 	return true;

@@ -19,6 +19,7 @@
 
 struct coexec_search {
 	unsigned n, n_kernels;
+	double worth;
 	unsigned at;    /* to be measured next */
 	unsigned tries; /* so far */
 	bool done;
@@ -32,7 +33,9 @@ struct coexec_search {
 	double speed_up[COEXEC_WORKERS], rates[COEXEC_WORKERS][COEXEC_MOST];
 };
 
-/* @n: configurations, at least 1. */
-void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_kernels);
+/* @n: configurations, at least 1. @worth: a speed-up of less is of no use: below it no step down is
+ * forgiven. */
+void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_kernels,
+			 double worth);
 /* The configuration `at` gave these rates. */
 void coexec_search_feed(struct coexec_search *search, const double *rates);

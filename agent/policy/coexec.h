@@ -16,18 +16,23 @@
 #include "policy/coexec-space.h"
 
 #define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */
-#define COEXEC_TURN      100000000ull   /* ns: of several; then those that got less have theirs */
-#define COEXEC_WINDOW    30000000ull    /* ns: a measurement, at least */
-#define COEXEC_LONGEST   200000000ull   /* ns: a measurement, or the wait for it, at most; */
-#define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
-#define COEXEC_LIMIT     2000000000ull  /* ns: but no more than that */
-#define COEXEC_GRACE     20000000ull /* ns without work, after which a client has left the others */
-#define COEXEC_SOLO      2000000000ull /* ns in which a client's forms are found, at most; */
+#define COEXEC_TURN      100000000ull   /* ns: of several; then those that got less have theirs; */
+#define COEXEC_REPAYS    4u             /* or so many times what the search for it took */
+#define COEXEC_EXPLORES                                                          \
+	8u /* of the time at most such a part goes to adding to a set that gains \
+	    */
+#define COEXEC_WINDOW   30000000ull   /* ns: a measurement, at least */
+#define COEXEC_LONGEST  200000000ull  /* ns: a measurement, or the wait for it, at most; */
+#define COEXEC_LAUNCHES 4u            /* or so many launches of the longest, */
+#define COEXEC_LIMIT    2000000000ull /* ns: but no more than that */
+#define COEXEC_GRACE    20000000ull /* ns without work, after which a client has left the others */
+#define COEXEC_SOLO     2000000000ull /* ns in which a client's forms are found, at most; */
 #define COEXEC_CLOSED \
-	300000000ull     /* or so many, if it has one that it can run in, or none is to come */
-#define COEXEC_GAIN 0.03 /* of all together: less is not worth it */
-#define COEXEC_HOPE 1.2  /* the speed-up of a pair that was not tried */
-#define COEXEC_LOST 3u   /* measurements in a row that show a loss */
+	300000000ull      /* or so many, if it has one that it can run in, or none is to come */
+#define COEXEC_GAIN  0.03 /* of all together: less is not worth it */
+#define COEXEC_HOPE  1.2  /* the speed-up of a pair that was not tried */
+#define COEXEC_ALIKE 1.04 /* of one that seems to wait for the same thing */
+#define COEXEC_LOST  3u   /* measurements in a row that show a loss */
 
 struct run_queue_entry;
 
@@ -65,11 +70,14 @@ struct coexec_plan {
 	struct coexec_space space;
 	struct coexec_search search;
 	bool searching;
+	bool shrunk; /* a member has left */
 	enum coexec_phase phase;
 	unsigned lost;
-	uint64_t since;      /* of the phase */
-	uint64_t turn_since; /* the members run */
-	uint64_t service;    /* what the one that began had got by then */
-	uint64_t sets;       /* counts the sets of members that were settled */
-	uint64_t searches;   /* counter */
+	uint64_t since;                  /* of the phase */
+	uint64_t turn_since;             /* the members run */
+	uint64_t service;                /* what the one that began had got by then */
+	uint64_t sets;                   /* counts the sets of members that were settled */
+	uint64_t searches;               /* counter */
+	uint64_t search_since, searched; /* the last search: its begin, and how long it took */
+	uint64_t begun, explored;        /* first turn; ns of searches that added to a set */
 };

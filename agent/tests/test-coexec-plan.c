@@ -366,6 +366,13 @@ static void test_memory(void **unused)
 	assert_true(coexec_memory_find(&memory, (uint64_t[]){7, 9, 5}, 3, workers) == 2);
 	assert_memory_equal(workers, ((uint8_t[]){3, 1, 2}), 3);
 	assert_true(coexec_memory_find(&memory, (uint64_t[]){7, 9}, 2, workers) == 0);
+	coexec_memory_put(&memory, (uint64_t[]){21, 22}, 2, workers, 1.3);
+	coexec_memory_put(&memory, (uint64_t[]){23, 22}, 2, workers, 1.3);
+	coexec_memory_put(&memory, (uint64_t[]){24, 22}, 2, workers, 1.0);
+	assert_true(coexec_memory_alike(&memory, 21, 23));
+	assert_false(coexec_memory_alike(&memory, 21, 22));
+	assert_false(coexec_memory_alike(&memory, 21, 24));
+	assert_false(coexec_memory_alike(&memory, 9, 21));
 	assert_true(coexec_memory_knows(&memory, 9));
 	assert_false(coexec_memory_knows(&memory, 77));
 	assert_false(coexec_memory_knows(&memory, 0));

@@ -182,7 +182,7 @@ static double loss(const struct curve *curve, double noise, unsigned *tries)
 {
 	struct coexec_search search;
 
-	coexec_search_begin(&search, curve->n, 2);
+	coexec_search_begin(&search, curve->n, 2, 1.03);
 	while (!search.done) {
 		assert_true(search.at < curve->n && !search.measured[search.at]);
 		double seen[2];
