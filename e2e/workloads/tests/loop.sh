@@ -34,6 +34,8 @@ check "grep, loop: words across the borders of chunks" \
 for way in cpu native loop; do
     check "tokens, $way: numbers and tensor are right" run tokens --way $way --folder "$tmp/files" --seed 7
 done
+check "tokens: memory of a Python program is filled" \
+    timeout 60 python3 e2e/workloads/tests/token-library.py "$B/lib/libloop-tokens.so" "$tmp/files"
 for size in 4096 65536 1048576; do
     check "file-read, loop, requests of $size: every byte arrives" \
         run file-read --way loop --folder "$tmp/files" --size $size --bytes 2097152
