@@ -64,12 +64,17 @@ EXPORT void weir_loops_end(CUstream handle, const struct weir_loop_state *state)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The hold word also while gates do not look at it: a kernel that is on the GPU when the agent
+ * begins to hold the client leaves at once. */
 static void say(struct weir_loop_words *out, const struct level_binding *binding)
 {
-	struct gate_words words = gate_words(binding, GATE_ALL);
+	CUdeviceptr control = load_relaxed(&binding->control->gpu);
 
 	*out = (struct weir_loop_words){
-		.demand = words.demand, .demand_mask = ~binding->own, .hold = words.hold};
+		.demand = gate_words(binding, GATE_ALL).demand,
+		.demand_mask = ~binding->own,
+		.hold = control ? control + offsetof(struct weir_control_page, hold) : 0,
+	};
 }
 
 EXPORT int weir_loops_gate(CUstream handle, struct weir_loop_words *out)
