@@ -20,12 +20,12 @@ void cufile_init(struct cufile *cufile, const char *name)
 	cufile->library = *name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
 	if (!cufile->library)
 		return;
-	if (find(cufile, "cuFileDriverOpen", &cufile->open) &&
-	    find(cufile, "cuFileDriverClose", &cufile->close) &&
+	if (find(cufile, "cuFileDriverOpen", &cufile->start) &&
+	    find(cufile, "cuFileDriverClose", &cufile->stop) &&
 	    find(cufile, "cuFileHandleRegister", &cufile->add) &&
 	    find(cufile, "cuFileHandleDeregister", &cufile->remove) &&
 	    find(cufile, "cuFileRead", &cufile->read) &&
-	    find(cufile, "cuFileWrite", &cufile->write) && !cufile->open().error)
+	    find(cufile, "cuFileWrite", &cufile->write) && !cufile->start().error)
 		return;
 	dlclose(cufile->library);
 	cufile->library = NULL;
@@ -35,7 +35,7 @@ void cufile_deinit(struct cufile *cufile)
 {
 	if (!cufile->library)
 		return;
-	cufile->close();
+	cufile->stop();
 	dlclose(cufile->library);
 	cufile->library = NULL;
 }

@@ -23,8 +23,8 @@ struct cufile_description {
 
 struct cufile {
 	void *library; /* NULL: there is none */
-	struct cufile_error (*open)(void);
-	struct cufile_error (*close)(void);
+	struct cufile_error (*start)(void);
+	struct cufile_error (*stop)(void);
 	struct cufile_error (*add)(void **handle, struct cufile_description *description);
 	void (*remove)(void *handle);
 	ssize_t (*read)(void *handle, void *base, size_t size, off_t file_offset, off_t offset);
