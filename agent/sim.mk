@@ -7,7 +7,7 @@ weir-sim_CPPFLAGS := $(agent_CPPFLAGS)
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-run-queue test-sim test-objective test-charge test-coexec-search test-coexec-plan
+UNIT_TESTS += test-run-queue test-sim test-objective test-charge test-coexec-search test-coexec-plan test-coexec-queue
 test-run-queue_SRC      := agent/tests/test-run-queue.c $(SIM_SRC)
 test-run-queue_CPPFLAGS := $(agent_CPPFLAGS)
 test-run-queue_STATIC   := agent node base
@@ -27,6 +27,10 @@ test-coexec-plan_SRC        := agent/tests/test-coexec-plan.c agent/common/units
 test-coexec-plan_CPPFLAGS   := $(agent_CPPFLAGS)
 test-coexec-plan_STATIC     := agent base
 test-coexec-plan_LIBS       := -lcmocka -lm
+test-coexec-queue_SRC       := agent/tests/test-coexec-queue.c agent/common/units.c $(POLICY_SRC)
+test-coexec-queue_CPPFLAGS  := $(agent_CPPFLAGS)
+test-coexec-queue_STATIC    := agent base
+test-coexec-queue_LIBS      := -lcmocka -lm
 test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
 
