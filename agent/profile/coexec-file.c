@@ -10,6 +10,7 @@
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/file.h"
+#include "weir/fnv.h"
 #include "weir/log.h"
 
 #define MAGIC        0x5445534352494557ull /* "WEIRCSET" */
@@ -23,18 +24,9 @@ struct content {
 static_assert(sizeof(struct coexec_set) == 56, "file layout");
 static_assert(sizeof(struct content) == 32 + COEXEC_SETS * 56, "file layout");
 
-/* FNV-1a by words: finds damage, not forgery. */
 static uint64_t checksum(const struct content *content)
 {
-	const uint8_t *bytes = (const uint8_t *)&content->uses;
-	uint64_t sum = 0xcbf29ce484222325u, word;
-
-	for (size_t at = 0; at < sizeof(*content) - offsetof(struct content, uses);
-	     at += sizeof(word)) {
-		memcpy(&word, bytes + at, sizeof(word));
-		sum = (sum ^ word) * 0x100000001b3u;
-	}
-	return sum;
+	return fnv_words(&content->uses, sizeof(*content) - offsetof(struct content, uses));
 }
 
 static bool is_sane(const struct coexec_set *set, uint64_t uses)

@@ -9,6 +9,7 @@
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/file.h"
+#include "weir/fnv.h"
 #include "weir/log.h"
 
 #define MAGIC 0x464f525052494557ull /* "WEIRPROF" */
@@ -30,18 +31,6 @@ static_assert(sizeof(struct record) == 320, "file layout");
 static_assert(sizeof(struct record) % sizeof(uint64_t) == 0, "whole words");
 
 #define FILE_MAX (sizeof(struct head) + PROFILES_MAX * sizeof(struct record))
-
-/* FNV-1a by words: finds damage, not forgery. */
-static uint64_t checksum(const uint8_t *bytes, size_t size)
-{
-	uint64_t sum = 0xcbf29ce484222325u, word;
-
-	for (size_t at = 0; at < size; at += sizeof(word)) {
-		memcpy(&word, bytes + at, sizeof(word));
-		sum = (sum ^ word) * 0x100000001b3u;
-	}
-	return sum;
-}
 
 static bool ends(const char *text, size_t size)
 {
@@ -77,7 +66,7 @@ const char *profile_file_parse(struct profiles *profiles, const uint8_t *bytes, 
 		return "of another version";
 	if (head.n > PROFILES_MAX || size != head.n * sizeof(record))
 		return "of the wrong size";
-	if (checksum(bytes, size) != head.checksum)
+	if (fnv_words(bytes, size) != head.checksum)
 		return "damaged";
 	for (uint64_t i = 0; i < head.n && !wrong; i++) {
 		memcpy(&record, bytes + i * sizeof(record), sizeof(record));
@@ -102,7 +91,7 @@ uint8_t *profile_file_format(const struct profiles *profiles, size_t *size)
 			at += sizeof(record);
 		}
 	}
-	head.checksum = checksum(bytes + sizeof(head), *size - sizeof(head));
+	head.checksum = fnv_words(bytes + sizeof(head), *size - sizeof(head));
 	memcpy(bytes, &head, sizeof(head));
 	return bytes;
 }

@@ -6,15 +6,20 @@
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
+#include "weir/fnv.h"
+#include "weir/loop.h"
 
-#define FNV_BASIS 0xcbf29ce484222325ull
-#define FNV_PRIME 0x100000001b3ull
-
-static uint64_t hash(uint64_t of, const void *bytes, size_t n)
+/* No client of this or another run of the agent has the same. */
+static uint64_t number_of_client(const struct client *client)
 {
-	for (size_t i = 0; i < n; i++)
-		of = (of ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
-	return of;
+	static uint64_t begun;
+	uint64_t number;
+
+	if (!begun)
+		begun = loop_now();
+	number = fnv_bytes(FNV_BASIS, &begun, sizeof(begun));
+	number = fnv_bytes(number, &client->number, sizeof(client->number));
+	return number ? number : 1;
 }
 
 /* What a client says of a kernel counts in its namespace (outside pods: for its user) only, and
@@ -25,12 +30,12 @@ static uint64_t number_of(const struct client *client)
 	uint64_t told = atomic_load(&client->pages.status->worker_kernel), number = FNV_BASIS;
 
 	if (!told)
-		return client->number + 1;
-	number = hash(number, tenant->namespace_, strlen(tenant->namespace_));
+		return number_of_client(client);
+	number = fnv_bytes(number, tenant->namespace_, strlen(tenant->namespace_));
 	if (!*tenant->namespace_)
-		number = hash(number, &tenant->identity.uid, sizeof(tenant->identity.uid));
-	number = hash(number, client->gpu->name, strlen(client->gpu->name));
-	number = hash(number, &told, sizeof(told));
+		number = fnv_bytes(number, &tenant->identity.uid, sizeof(tenant->identity.uid));
+	number = fnv_bytes(number, client->gpu->name, strlen(client->gpu->name));
+	number = fnv_bytes(number, &told, sizeof(told));
 	return number ? number : 1;
 }
 

@@ -4,10 +4,8 @@
 #include "gates/demand-pages.h"
 #include "launch/preempt-slot.h"
 
+#include "weir/fnv.h"
 #include "weir/tickets.h"
-
-#define FNV_BASIS 0xcbf29ce484222325ull
-#define FNV_PRIME 0x100000001b3ull
 
 uint32_t workers_of(const struct level_binding *binding, const struct client *client,
 		    const struct launch_config *config, struct weir_persistent *hidden)
@@ -23,14 +21,6 @@ uint32_t workers_of(const struct level_binding *binding, const struct client *cl
 	return (uint32_t)bound;
 }
 
-/* Continues the hash @of with bytes. */
-static uint64_t hash(uint64_t of, const void *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		of = (of ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
-	return of;
-}
-
 /* The agent's digest of a kernel is the same in all processes. */
 static uint64_t number_of(const struct tuned_kernel *tuned)
 {
@@ -40,10 +30,10 @@ static uint64_t number_of(const struct tuned_kernel *tuned)
 
 	if (!profiles)
 		return 0;
-	uint64_t number = hash(FNV_BASIS, profiles->kernel, sizeof(profiles->kernel));
-	number = hash(number, geometry->grid, sizeof(geometry->grid));
-	number = hash(number, geometry->block, sizeof(geometry->block));
-	number = hash(number, &geometry->shared, sizeof(geometry->shared));
+	uint64_t number = fnv_bytes(FNV_BASIS, profiles->kernel, sizeof(profiles->kernel));
+	number = fnv_bytes(number, geometry->grid, sizeof(geometry->grid));
+	number = fnv_bytes(number, geometry->block, sizeof(geometry->block));
+	number = fnv_bytes(number, &geometry->shared, sizeof(geometry->shared));
 	return number ? number : 1;
 }
 
