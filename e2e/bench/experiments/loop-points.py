@@ -4,7 +4,8 @@ points, one to eight at a time, begun at the same moment, with equal shares."""
 import statistics
 
 from bursts import LOW
-from report import at_most, at_least
+from report import at_least, at_most
+from workers import SLOTS
 
 SHOWS = "the cost of a scheduling point of event loops, and one to eight loops at a time"
 PAPER = "GLoop figures 4, 7, 8"
@@ -15,6 +16,7 @@ BOUNDS = {
 BASELINES = ("a launch for each point", "one loop alone")
 NEEDS = ("gpu", "root")
 SIMULATED = True
+TENANTS = SLOTS  # clients of one tenant take no turns
 
 POINTS, SIMULATED_POINTS = 1_000_000, 2000
 TRIPS, SIMULATED_TRIPS = 20_000, 20
@@ -58,7 +60,7 @@ def together(bench, n, length, weir):
     """Seconds of each of @n loops."""
     go = bench.node.folder / f"go-{n}-{weir}"
     argv = argv_of(bench, "points_look", length, "--threads", 256, "--go-file", go)
-    clients = [bench.node.start(f"points-{n}", argv, LOW, weir, mps=False) for _ in range(n)]
+    clients = [bench.node.start(f"points-{n}", argv, SLOTS[i].name, weir, mps=False) for i in range(n)]
     for client in clients:
         client.wait_ready()
     go.touch()
