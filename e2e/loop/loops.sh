@@ -63,12 +63,27 @@ check "and without an agent" loop 65534 --kernel sums --n 1000
 check "its sum is right" says ".out[0] == $((2 * 64 * 1000 * 999 / 2))"
 # The loop must leave by itself, before the hardware stops it.
 echo "hardwarePreemption: false" >>"$work/agent.yaml"
+sed -i 's/    - {uid: 65534, level: low}/&\n    - {uid: 65532, level: low}/' "$work/agent.yaml"
 check "the agent is up" start_agent
 start_busy
 check "beside a busy client above it" loop 65534 --kernel sums --n 200000
 check "its sum is right, too" says ".out[0] == $sum and .result == 0"
 check "it has left for that client" says ".evictions > 0 and .launches > .evictions"
 stop_busy
+
+# Two tenants of one level.
+twin() {
+    governed 65532 loop-runner --kernel sums --n 600000 >"$work/twin.json" 2>"$work/twin.log" &
+    local twin=$!
+    clients[$twin]=twin
+    loop 65534 --kernel sums --n 600000 && wait $twin && unset "clients[$twin]"
+}
+took_turns() {
+    says ".out[0] == $((2 * 64 * (600000 * 599999 / 2))) and .evictions > 0" && cp "$work/twin.json" "$work/loop.json" &&
+        says ".out[0] == $((2 * 64 * (600000 * 599999 / 2))) and .evictions > 0"
+}
+check "two loops of one level" twin
+check "take turns, and their sums are right" took_turns
 
 check "a server waits" begin --kernel server --n 1 --text 127.0.0.1:0
 check "its loop is known, and off the GPU" eventually 30 is '.loops == 1 and .loopsOnGpu == 0'
