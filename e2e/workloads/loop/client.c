@@ -199,7 +199,9 @@ static void run(struct client *client, const struct workload *w)
 
 	client->began = client->last = now_ns();
 	while (!is_over || busy_count(client)) {
-		is_over = is_over || workload_stopped(w) || client->started >= client->requests_max;
+		/* At least one request, however busy the machine is. */
+		is_over = is_over || (client->started && workload_stopped(w)) ||
+			  client->started >= client->requests_max;
 		if (!is_over)
 			start_due(client);
 		/* Requests at fixed times must not wait for epoll's clock of milliseconds. */
@@ -211,7 +213,7 @@ static void run(struct client *client, const struct workload *w)
 
 static void print(struct client *client)
 {
-	double seconds = (double)(client->last - client->began) / 1e9;
+	double seconds = (double)(client->last - client->began + 1) / 1e9; /* never 0 */
 	struct samples *us = &client->us;
 
 	samples_sort(us);
