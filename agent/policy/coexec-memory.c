@@ -4,6 +4,8 @@
 
 #include "weir/base.h"
 
+#define FRIENDS_MAX 16u /* of a kernel that are looked at */
+
 /* @order: where each kernel stands in the list that is sorted by number. */
 static void sort(const uint64_t *kernels, unsigned n, uint64_t out[COEXEC_MOST],
 		 unsigned order[COEXEC_MOST])
@@ -84,13 +86,24 @@ static uint64_t friend_of(const struct coexec_set *set, uint64_t kernel)
 	return set->kernels[first];
 }
 
+static bool is_among(const uint64_t *kernels, unsigned n, uint64_t kernel)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (kernels[i] == kernel)
+			return true;
+	return false;
+}
+
 bool coexec_memory_alike(const struct coexec_memory *memory, uint64_t a, uint64_t b)
 {
-	for (size_t i = 0; i < COEXEC_SETS; i++) {
-		uint64_t third = friend_of(&memory->sets[i], a);
-		for (size_t k = 0; third && k < COEXEC_SETS; k++)
-			if (friend_of(&memory->sets[k], b) == third)
-				return true;
-	}
+	uint64_t friends[FRIENDS_MAX], found;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < COEXEC_SETS && n < FRIENDS_MAX; i++)
+		if ((found = friend_of(&memory->sets[i], a)))
+			friends[n++] = found;
+	for (size_t i = 0; n && i < COEXEC_SETS; i++)
+		if ((found = friend_of(&memory->sets[i], b)) && is_among(friends, n, found))
+			return true;
 	return false;
 }

@@ -1,5 +1,6 @@
 #include "policy/coexec-plan.h"
 
+#include <string.h>
 #include <utlist.h>
 
 #include "policy/coexec-measure.h"
@@ -171,10 +172,7 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	if (!entry->active || entry->coexec.together || !entry->coexec.known ||
 	    entry->coexec.refused == plan->sets)
 		return 0;
-	for (unsigned i = 0; i < plan->n; i++) {
-		double pair = hope_of_pair(memory, numbers[i] = plan->numbers[i], own);
-		least = pair < least ? pair : least;
-	}
+	memcpy(numbers, plan->numbers, sizeof(numbers));
 	numbers[plan->n] = own;
 	known = memory ? coexec_memory_find(memory, numbers, plan->n + 1, NULL) : 0;
 	if (known > 0)
@@ -182,6 +180,10 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	if (plan->n > 1 &&
 	    plan->explored + COEXEC_LONGEST > (entry->queue->now - plan->begun) / COEXEC_EXPLORES)
 		return 0;
+	for (unsigned i = 0; i < plan->n; i++) {
+		double pair = hope_of_pair(memory, plan->numbers[i], own);
+		least = pair < least ? pair : least;
+	}
 	return least < 1 + COEXEC_GAIN ? 0 : least;
 }
 
@@ -192,8 +194,9 @@ static void let_join(struct run_queue *queue, struct coexec_memory *memory)
 	double most = 0;
 
 	if (!plan->n || plan->n >= COEXEC_MOST || plan->searching ||
-	    !plan->members[0]->coexec.known)
+	    !plan->members[0]->coexec.known || queue->now - plan->looked < COEXEC_LOOK)
 		return;
+	plan->looked = queue->now;
 	DL_FOREACH (queue->waiting, entry) {
 		double now = hope(plan, entry, memory);
 		if (now > most) {
@@ -233,6 +236,7 @@ static void begin_turn(struct run_queue *queue)
 	plan->searched = 0;
 	plan->begun = plan->begun ? plan->begun : queue->now;
 	plan->turn_since = queue->now;
+	plan->looked = 0;
 	plan->service = entry->coexec.served;
 	plan->now = (struct coexec_configuration){{0}};
 	coexec_measure(plan, queue->now);

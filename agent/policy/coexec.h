@@ -25,8 +25,10 @@
 #define COEXEC_LONGEST  200000000ull  /* ns: a measurement, or the wait for it, at most; */
 #define COEXEC_LAUNCHES 4u            /* or so many launches of the longest, */
 #define COEXEC_LIMIT    2000000000ull /* ns: but no more than that */
-#define COEXEC_GRACE    20000000ull /* ns without work, after which a client has left the others */
-#define COEXEC_SOLO     2000000000ull /* ns in which a client's forms are found, at most; */
+#define COEXEC_LOOK     5000000ull /* ns between two looks for one that may join: each takes a while \
+				    */
+#define COEXEC_GRACE 20000000ull   /* ns without work, after which a client has left the others */
+#define COEXEC_SOLO  2000000000ull /* ns in which a client's forms are found, at most; */
 #define COEXEC_CLOSED \
 	300000000ull      /* or so many, if it has one that it can run in, or none is to come */
 #define COEXEC_GAIN  0.03 /* of all together: less is not worth it */
@@ -76,6 +78,7 @@ struct coexec_plan {
 	uint64_t since;                  /* of the phase */
 	uint64_t turn_since;             /* the members run */
 	uint64_t service;                /* what the one that began had got by then */
+	uint64_t looked;                 /* for one that may join */
 	uint64_t sets;                   /* counts the sets of members that were settled */
 	uint64_t searches;               /* counter */
 	uint64_t search_since, searched; /* the last search: its begin, and how long it took */
