@@ -80,6 +80,7 @@ struct client {
 	struct {
 		uint64_t executed, wanted; /* ns; counters, as of the last look */
 		bool busy;                 /* it had work then */
+		bool stopped;              /* by hand, or by its own limit */
 	} rate;
 	struct preemption preemption;
 	uint64_t stopped_until; /* ns, as it was told; 0: it is not stopped */

@@ -158,7 +158,10 @@ static struct min_rate_use read_client(struct client *client, uint64_t passed)
 		.time = since && wanted > since ? smaller(wanted - since, passed) : 0,
 	};
 
-	client->rate = (typeof(client->rate)){.executed = executed, .wanted = wanted, .busy = busy};
+	client->rate = (typeof(client->rate)){.executed = executed,
+					      .wanted = wanted,
+					      .busy = busy,
+					      .stopped = client->over_limit || client->held_until};
 	if (busy && was_busy)
 		use.time = passed;
 	return use;
@@ -174,10 +177,10 @@ static struct min_rate_use read_tenant(const struct gpu *gpu, const struct tenan
 	for (struct client *client = tenant->clients; client; client = client->tenant_next) {
 		if (client->gpu != gpu)
 			continue;
+		stopped |= client->rate.stopped;
 		struct min_rate_use more = read_client(client, passed);
 		use.work += more.work;
 		use.time = larger(use.time, more.time);
-		stopped |= client->over_limit || client->held_until;
 	}
 	return stopped ? (struct min_rate_use){0} : use;
 }

@@ -4,7 +4,8 @@
 
 #include "weir/base.h"
 
-#define STEP 100000ull
+#define STEP   100000ull
+#define REPORT (5 * MS)
 
 struct gpu_model hardware;
 
@@ -47,7 +48,9 @@ static void pass(uint64_t ns)
 		runs[i] = world.status[i].outstanding && !hardware.stands[i] &&
 			  !world.control[i].hold && !is_blocked(client);
 		n += runs[i];
-		world.status[i].demand_time += world.status[i].outstanding ? ns : 0;
+		hardware.busy[i] += world.status[i].outstanding ? ns : 0;
+		if (world.now / REPORT != (world.now + ns) / REPORT)
+			world.status[i].demand_time = hardware.busy[i];
 	}
 	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
 		if (!world.clients[i].gpu || !runs[i])

@@ -11,7 +11,8 @@ extern struct gpu_model {
 	uint64_t enabled[WORLD_CLIENTS]; /* ns */
 	uint64_t changes[WORLD_CLIENTS]; /* when a stop or its end takes effect; 0: none is due */
 	bool stands[WORLD_CLIENTS];
-	bool silent[WORLD_CLIENTS]; /* reports nothing */
+	bool silent[WORLD_CLIENTS];   /* reports nothing */
+	uint64_t busy[WORLD_CLIENTS]; /* ns with work; reported each 5 ms */
 } hardware;
 
 int model_set_up(void **state);

@@ -257,16 +257,19 @@ static void test_silent(void **state)
 	assert_in_range(ms_of(1, 4 * SECOND), 70, 2000);
 }
 
-/* Its own limit stops it: that is no fault of others. */
+/* Its own limit stops it: that is no fault of others, and time that does not count. */
 static void test_own_limit(void **state)
 {
 	(void)state;
 	come_with(0, 1, 800, TIMESLICE);
-	world.tenants[0].compute_limit = 30;
-	change();
 	work(0, 50 * MS);
 	run(SECOND);
-	assert_in_range(ms_of(0, SECOND), 270, 330);
+	world.tenants[0].compute_limit = 30;
+	change();
+	run(SECOND);
+	uint64_t counted = usage_of(0)->rate.time;
+	assert_in_range(ms_of(0, 2 * SECOND), 570, 630);
+	assert_in_range((usage_of(0)->rate.time - counted) / MS, 500, 900);
 	assert_false(usage_of(0)->rate.missed);
 }
 
