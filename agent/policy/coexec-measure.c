@@ -4,6 +4,8 @@
 
 #include "weir/base.h"
 
+#define FASTEST 2.0 /* times its speed alone: more is not believed */
+
 static uint64_t longest_launch(const struct coexec_plan *plan)
 {
 	uint64_t longest = 0;
@@ -95,6 +97,8 @@ double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST])
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct coexec_client *client = &plan->members[i]->coexec;
 		rates[i] = coexec_speed(client) / (client->alone > 0 ? client->alone : 1);
+		if (rates[i] > FASTEST)
+			rates[i] = FASTEST;
 		sum += rates[i];
 	}
 	return sum;

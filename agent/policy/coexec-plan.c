@@ -100,6 +100,14 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	coexec_settle(plan, now);
 }
 
+/* Launches of seconds, or a client that reports nothing. */
+static void give_up(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+{
+	plan->searching = false;
+	remember(plan, memory, 1);
+	refuse_last(plan, now);
+}
+
 static void kernels_of(const struct coexec_plan *plan, struct coexec_kernel out[COEXEC_MOST])
 {
 	for (unsigned i = 0; i < plan->n; i++)
@@ -438,6 +446,8 @@ void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 		begin_turn(queue);
 	if (plan->n == 1 && !plan->members[0]->coexec.formed && find_forms(queue, memory))
 		coexec_settle(plan, queue->now);
+	if (plan->searching && queue->now - plan->search_since >= COEXEC_GIVE_UP)
+		give_up(plan, memory, queue->now);
 	if (plan->phase == COEXEC_SETTLING && plan->n && coexec_is_settled(plan, queue->now))
 		coexec_measure(plan, queue->now);
 	if (plan->phase == COEXEC_MEASURING && plan->n) {

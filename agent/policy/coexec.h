@@ -15,26 +15,24 @@
 #include "policy/coexec-search.h"
 #include "policy/coexec-space.h"
 
+/* All times are in ns. */
 #define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */
-#define COEXEC_TURN      100000000ull   /* ns: of several; then those that got less have theirs; */
+#define COEXEC_TURN      100000000ull   /* of several, then those that got less have theirs; */
 #define COEXEC_REPAYS    4u             /* or so many times what the search for it took */
-#define COEXEC_EXPLORES                                                          \
-	8u /* of the time at most such a part goes to adding to a set that gains \
-	    */
-#define COEXEC_WINDOW   30000000ull   /* ns: a measurement, at least */
-#define COEXEC_LONGEST  200000000ull  /* ns: a measurement, or the wait for it, at most; */
-#define COEXEC_LAUNCHES 4u            /* or so many launches of the longest, */
-#define COEXEC_LIMIT    2000000000ull /* ns: but no more than that */
-#define COEXEC_LOOK     5000000ull /* ns between two looks for one that may join: each takes a while \
-				    */
-#define COEXEC_GRACE 20000000ull   /* ns without work, after which a client has left the others */
-#define COEXEC_SOLO  2000000000ull /* ns in which a client's forms are found, at most; */
-#define COEXEC_CLOSED \
-	300000000ull      /* or so many, if it has one that it can run in, or none is to come */
-#define COEXEC_GAIN  0.03 /* of all together: less is not worth it */
-#define COEXEC_HOPE  1.2  /* the speed-up of a pair that was not tried */
-#define COEXEC_ALIKE 1.04 /* of one that seems to wait for the same thing */
-#define COEXEC_LOST  3u   /* measurements in a row that show a loss */
+#define COEXEC_EXPLORES  8u             /* of the time such a part may go to adding to a set */
+#define COEXEC_WINDOW    30000000ull    /* a measurement, at least */
+#define COEXEC_LONGEST   200000000ull   /* a measurement, or the wait for it, at most; */
+#define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
+#define COEXEC_LIMIT     2000000000ull  /* but no more than that */
+#define COEXEC_GIVE_UP   5000000000ull  /* a search, at most: others wait for its end */
+#define COEXEC_LOOK      5000000ull     /* between two looks for one that may join */
+#define COEXEC_GRACE     20000000ull    /* without work, then a client has left the others */
+#define COEXEC_SOLO      2000000000ull  /* in which a client's forms are found, at most; */
+#define COEXEC_CLOSED    300000000ull   /* or so long, if it has one, or none is to come */
+#define COEXEC_GAIN      0.03           /* of all together: less is not worth it */
+#define COEXEC_HOPE      1.2            /* the speed-up of a pair that was not tried; */
+#define COEXEC_ALIKE     1.04           /* of one that seems to wait for the same thing */
+#define COEXEC_LOST      3u             /* measurements in a row that show a loss */
 
 struct run_queue_entry;
 

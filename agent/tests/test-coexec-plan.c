@@ -273,6 +273,21 @@ static void test_forms_that_cost_too_much(void **unused)
 	assert_int_equal(world.queues.levels[0].plan.n, 1);
 }
 
+/* Launches of seconds: the search ends, and all get on. */
+static void test_long_launches(void **unused)
+{
+	static const struct program slow = {{0.5, 0.5}, 3, 0, 5000 * MS, false, 0};
+	static const struct program *const programs[] = {&slow, &slow, &arithmetic};
+
+	(void)unused;
+	begin(3, programs);
+	pass(60000 * MS);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(world.done[i] > 5000.0 * MS);
+		assert_true(world.most_held[i] < 20000 * MS);
+	}
+}
+
 /* Of several waiting clients the one whose kernel goes well with the first joins. */
 static void test_unlike_kernels_pair(void **unused)
 {
@@ -344,6 +359,8 @@ static void test_random(void **unused)
 				run_queues_decide(&world.queues, world.now);
 			}
 		}
+		for (unsigned i = 0; i < COEXEC_SETS; i++)
+			assert_true(world.found.sets[i].speed_up <= 2 * COEXEC_MOST);
 		for (unsigned i = lies; i < world.n; i++)
 			assert_true(world.most_held[i] < 8000 * MS);
 	}
@@ -385,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_pair_is_remembered),
 		cmocka_unit_test(test_losers_take_turns),
 		cmocka_unit_test(test_forms_that_cost_too_much),
+		cmocka_unit_test(test_long_launches),
 		cmocka_unit_test(test_unlike_kernels_pair),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_random),
