@@ -14,7 +14,7 @@ static void sort(const uint64_t *kernels, unsigned n, uint64_t out[COEXEC_MOST],
 	for (unsigned i = 0; i < n; i++) {
 		order[i] = 0;
 		for (unsigned k = 0; k < n; k++)
-			order[i] += kernels[k] < kernels[i] || (kernels[k] == kernels[i] && k < i);
+			order[i] += k < i ? kernels[k] <= kernels[i] : kernels[k] < kernels[i];
 		out[order[i]] = kernels[i];
 	}
 }

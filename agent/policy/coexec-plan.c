@@ -418,8 +418,9 @@ static void end_plan(struct run_queue *queue)
 	struct run_queue_entry *entry;
 
 	clear(&queue->plan);
-	DL_FOREACH (queue->waiting, entry)
+	DL_FOREACH (queue->waiting, entry) {
 		entry->coexec.workers = 0;
+	}
 	if (queue->current)
 		queue->current->coexec.workers = 0;
 }

@@ -182,7 +182,9 @@ static struct min_rate_use read_tenant(const struct gpu *gpu, const struct tenan
 		use.work += more.work;
 		use.time = larger(use.time, more.time);
 	}
-	return stopped ? (struct min_rate_use){0} : use;
+	if (stopped)
+		use = (struct min_rate_use){0};
+	return use;
 }
 
 static void say(const struct tenant *tenant, const struct min_rate *rate)
