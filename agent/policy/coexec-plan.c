@@ -434,8 +434,9 @@ void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 		end_plan(queue);
 		return;
 	}
-	DL_FOREACH (queue->waiting, entry)
+	DL_FOREACH (queue->waiting, entry) {
 		count_served(entry);
+	}
 	if (queue->current)
 		count_served(queue->current);
 	drop_idle(queue);
