@@ -17,7 +17,7 @@
 #include "weir/base.h"
 
 #define MS      1000000ull
-#define STEP    (MS / 2)
+#define STEP    500000ull
 #define CLIENTS 6u
 #define THINGS  2u /* that the GPU has one of: arithmetic, memory */
 #define FIT     8u /* workers of a kernel that an SM holds */
@@ -153,12 +153,12 @@ static void check_plan(const struct coexec_plan *plan)
 static void pass(uint64_t ns)
 {
 	for (uint64_t end = world.now + ns; world.now < end; world.now += STEP) {
-		double rates[CLIENTS];
+		double rates[CLIENTS] = {0};
 		run_queues_decide(&world.queues, world.now);
 		check_plan(&world.queues.levels[0].plan);
 		find_rates(rates);
 		for (unsigned i = 0; i < world.n; i++) {
-			work(i, rates[i] * STEP);
+			work(i, rates[i] * (double)STEP);
 			world.held_since[i] =
 				world.entries[i].held ? world.held_since[i] + STEP : 0;
 			world.most_held[i] = larger(world.most_held[i], world.held_since[i]);
@@ -335,7 +335,7 @@ static void test_random(void **unused)
 			made[i] = (struct program){{uniform(), uniform()},
 						   1 + 8 * uniform(),
 						   uniform() < 0.2 ? uniform() * 0.5 : 0,
-						   (uint64_t)(MS / 4 + uniform() * 8 * MS),
+						   (uint64_t)((0.25 + uniform() * 8) * (double)MS),
 						   uniform() < 0.2};
 			programs[i] = &made[i];
 		}

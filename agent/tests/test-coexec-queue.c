@@ -19,7 +19,7 @@
 #include "coexec-curves.h"
 
 #define MS     1000000ull
-#define STEP   (MS / 2)
+#define STEP   500000ull
 #define LAUNCH (2 * MS)
 #define QUEUED 4u
 #define APART  (3 * MS) /* between two arrivals */
@@ -173,7 +173,7 @@ static double run_queue(uint64_t work)
 			rates[i] = runs(i) ? rate_of(i) : 0;
 		left = false;
 		for (unsigned i = 0; i < N; i++) {
-			world.done[i] += rates[i] * STEP;
+			world.done[i] += rates[i] * (double)STEP;
 			finish_launches(i);
 			left |= world.reported[i] < world.work;
 		}

@@ -135,8 +135,10 @@ static void test_sweep_keeps_owned_bits(void **state)
 	(void)state;
 	uint8_t bit = add(0, 1, WEIR_BIT_NONE);
 	set_words(~0ull);
-	for (int level = 0; level < 3; level++)
-		atomic_store(&page(level)->whole, page(level)->places = ~0ull);
+	for (int level = 0; level < 3; level++) {
+		atomic_store(&page(level)->whole, ~0ull);
+		atomic_store(&page(level)->places, ~0ull);
+	}
 	gpu_sweep(&gpu, loop_now());
 	assert_true(word(0) == 1ull << bit && page(0)->whole == 1ull << bit);
 	assert_true(page(0)->places == 1ull << bit && page(1)->places == 0);

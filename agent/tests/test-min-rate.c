@@ -137,6 +137,7 @@ static uint64_t left(struct model *model, uint64_t ns)
 	uint64_t other = model->other, from = model->now;
 
 	run(model, ns);
+	assert_true(model->now > from);
 	return (model->other - other) * 1000 / (model->now - from);
 }
 

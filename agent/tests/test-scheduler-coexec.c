@@ -35,7 +35,7 @@ static void run_for(uint64_t ns)
 	for (uint64_t passed = 0; passed < ns; passed += MS / 2) {
 		bool together = !world.control[0].hold && !world.control[1].hold;
 		for (unsigned i = 0; i < 2; i++) {
-			done[i] += rate_of(i, together) * (MS / 2);
+			done[i] += rate_of(i, together) * (double)MS / 2;
 			world.status[i].executed = (uint64_t)done[i] / MS * MS;
 			world.status[i].outstanding = 2;
 			world.status[i].remaining = 2 * MS;

@@ -76,7 +76,9 @@ static bool take_record(struct function *function, uint64_t key, struct client *
 	function->origin.handle = handle;
 	function->client = client;
 	function->changes = 0;
-	function->asks_soonest = function->soonest_asked = function->is_ahead = false;
+	function->asks_soonest = false;
+	function->soonest_asked = false;
+	function->is_ahead = false;
 	function->origin.cache_config = CU_FUNC_CACHE_PREFER_NONE;
 	atomic_store(&function->origin.owner, owner_of(handle, &function->origin.library));
 	atomic_store(&function->state, FUNCTION_NATIVE);
