@@ -71,7 +71,7 @@ static bool transfer(int fd, uint8_t *bytes, size_t size, bool in)
 static void *be_client(void *data)
 {
 	struct client *client = data;
-	uint8_t *sent = malloc(client->size), *came = malloc(client->size);
+	uint8_t *sent = malloc(client->size), *came = calloc(client->size, 1);
 	int fd = connect_to(client);
 
 	for (unsigned i = 0; i < client->messages; i++) {
