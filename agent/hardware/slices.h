@@ -14,18 +14,10 @@
  *  - Same-level clients with nobody above get slices by weight, together 10 ms for each of them.
  * The hardware ends a slice late by a time that depends on the kernels. With 5 ms parts were up
  * to 1.1 points off and 5 % of the time went to switches, with 10 ms 0.6 points and 3 % (H100).
- * Longer ones let each wait.
- *
- * A client with a compute limit below its part runs until that is used up, in each period of the
- * limit (limit.h). With slices of 10 ms the switches until then took 1.9 % of the GPU (H100). So
- * slices are longer, and its part of a period is a whole number of its slices: the others have had
- * theirs when it is used up, so what the slices give it is what it ran, and is charged so. With 20
- * ms and a limit of 30 % it got 34: it stood between two slices when its reports, which were too
- * low, said 30. A model that gives these figures gives 30 to 31.4 with 15 ms, and the other client
- * 0.6 points more than with 10 ms; that is not measured yet.
- *
- * The parts are not corrected by what clients report: their reports count a kernel's time at the
- * clock at which it was learned, and a correction by them made it worse, up to 7 points. */
+ * Longer ones let each wait, and beside a client with a compute limit of 30 % slices of 20 ms gave
+ * that one 34 % and the other 64 %, where 10 ms give 30 and 67. The parts are not corrected by what
+ * clients report: their reports count a kernel's time at the clock at which it was learned, and a
+ * correction by them made it worse, up to 7 points. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,7 +30,6 @@
 /* Of several same-level clients, nobody above: the mean, and the shortest. */
 #define SLICE_SHARE     10000u
 #define SLICE_SHARE_MIN 2000u
-#define SLICE_LIMITED   20000u /* of one with a compute limit that counts, at most */
 /* The same, below others. */
 #define SLICE_AMONG     2048u
 #define SLICE_AMONG_MIN 1000u
@@ -50,8 +41,6 @@ struct slice_rank {
 			      included; 1: they take turns, or there are no others */
 	uint64_t weight, weights; /* this one's, and the sum of all n */
 	uint64_t least;           /* the smallest weight of the n */
-	uint32_t limit;   /* the smallest compute limit of the n, per cent; 0: none has one */
-	uint64_t limited; /* the weight of that one */
 };
 
 /* us; SLICE_DEFAULT: nobody else is there. */

@@ -40,16 +40,6 @@ static bool counts(const struct client *other, const struct client *own)
 		(!other->gpu->queues.levels[other->level].slices || other->entry.active));
 }
 
-static void add_limit(struct slice_rank *rank, const struct client *client)
-{
-	uint32_t limit = client->tenant->compute_limit;
-
-	if (!limit || (rank->limit && rank->limit <= limit))
-		return;
-	rank->limit = limit;
-	rank->limited = client->entry.weight;
-}
-
 /* @own: a client of @level, or NULL: the level's server. */
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
@@ -66,7 +56,6 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		if (!preemption_works(other) || !counts(other, own))
 			continue;
 		rank.n++;
-		add_limit(&rank, other);
 		rank.weights += other->entry.weight;
 		rank.least = smaller(rank.least, other->entry.weight);
 	}

@@ -198,11 +198,6 @@ static void test_slices(void **state)
 	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
 	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
-	world.tenants[1].compute_limit = 30;
-	change();
-	assert_int_equal(world.clients[0].channels.slice, 15000);
-	world.tenants[1].compute_limit = 0;
-	change();
 	/* Somebody is above: they take turns. */
 	come_with(2, 2, 0);
 	assert_false(world.gpu.sliced);

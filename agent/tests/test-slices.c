@@ -56,52 +56,11 @@ static void test_shares(void **state)
 	assert_int_equal(share(0, 0), 2000);
 }
 
-/* Of two clients; the first one has the limit. */
-static uint64_t beside_limit(uint32_t limit, uint64_t limited, uint64_t other, bool own)
-{
-	struct slice_rank rank = {.n = 2,
-				  .weight = own ? limited : other,
-				  .weights = limited + other,
-				  .least = limited < other ? limited : other,
-				  .limit = limit,
-				  .limited = limited};
-
-	return slice_for(&rank);
-}
-
-/* The limit's part of 100 ms is a whole number of slices. */
-static void test_shares_beside_a_limit(void **state)
-{
-	(void)state;
-	assert_int_equal(beside_limit(30, 100, 100, true), 15000);
-	assert_int_equal(beside_limit(30, 100, 100, false), 15000);
-	assert_int_equal(beside_limit(10, 100, 100, true), 10000);
-	assert_int_equal(beside_limit(45, 100, 100, true), 15000);
-	assert_int_equal(beside_limit(30, 300, 100, true), 15000);
-	assert_int_equal(beside_limit(30, 300, 100, false), 5000);
-	/* It gets no more than its limit anyway. */
-	assert_int_equal(beside_limit(50, 100, 100, true), 10000);
-	assert_int_equal(beside_limit(30, 100, 300, true), 5000);
-	assert_int_equal(beside_limit(30, 100, 300, false), 15000);
-	/* The other one's slice would be too short. */
-	assert_int_equal(beside_limit(10, 1000, 100, false), 2000);
-	/* Below others slices are short. */
-	struct slice_rank rank = {.above = true,
-				  .n = 2,
-				  .weight = 100,
-				  .weights = 200,
-				  .least = 100,
-				  .limit = 30,
-				  .limited = 100};
-	assert_int_equal(slice_for(&rank), SLICE_AMONG);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_shares_beside_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
