@@ -212,7 +212,8 @@ static void charge(struct gpu *gpu, struct client *client, struct usage *usage, 
 		say(client->tenant, &usage->rate);
 }
 
-/* Who lacks its rate. Bits by level; the first one that must learn its speed alone. */
+/* The levels of clients that lack their rates, as bits, and the first such client that must learn
+ * its speed alone. */
 struct lacking {
 	uint8_t levels; /* at all; for MIN_RATE_SETTLE_NS without a pause */
 	uint8_t lasting;

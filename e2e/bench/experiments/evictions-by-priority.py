@@ -45,7 +45,7 @@ def a_launch(counts, priorities, waits):
 
 
 class Ideal:
-    """A GPU under static priorities that decides at once and whose switches cost @switch_ms: who has the highest priority
+    """A GPU under static priorities that decides at once and whose switches cost @switch_ms: the client of highest priority
     runs, of equal ones who came first. As with Weir, a client without work is not held, so a kernel that comes while
     another one runs begins, and is evicted unless it has a higher priority. That one eviction of nearly each launch is why
     waits make little difference: a GPU that held those clients too would evict 3 times as often at 1 ms as at 64 ms, but
