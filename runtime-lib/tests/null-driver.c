@@ -206,6 +206,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 	behind[number(event)] = last_launched;
 	if (is_timed[number(event)])
 		last_timed = event;
+	else
+		null_driver.markers_recorded++;
 	null_driver.events_recorded++;
 	return CUDA_SUCCESS;
 }

@@ -28,6 +28,7 @@ struct null_op {
 
 struct null_driver {
 	_Atomic int launches, graph_launches, gates, waits_in_gates, events_recorded, registered;
+	_Atomic int markers_recorded;          /* of these events: without a time */
 	_Atomic int streams_busy, events_busy; /* what queries answer */
 	_Atomic int last_busy;                 /* and of the event that was recorded last */
 	_Atomic int streams_stuck;             /* queries of streams do not return, */

@@ -215,10 +215,10 @@ static void a_start_behind_one_that_took_far_too_long_is_measured(void **state)
 /* The last of them has one behind it. The worker asks for it once it has seen a launch. */
 static unsigned launches_up_to_a_marker(unsigned n, unsigned kernel)
 {
-	int before = driver->events_recorded;
+	int before = driver->markers_recorded;
 	unsigned launches = 0;
 
-	while (driver->events_recorded == before && launches++ < 1000) {
+	while (driver->markers_recorded == before && launches++ < 1000) {
 		settle(0);
 		launch_on(STREAM(n, 1), kernel);
 	}
