@@ -64,7 +64,7 @@ MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-scheduler-coexec
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-yield test-min-rate test-slices test-limit test-channels test-process-use \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-yield test-yield-trial test-min-rate test-slices test-limit test-channels test-process-use \
                test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test

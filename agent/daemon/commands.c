@@ -138,6 +138,10 @@ static void describe_yield(cJSON *object, const struct client *client)
 	if (tenant->yield_refused)
 		add_text(object, "yieldRefused", tenant->wanted_yield);
 	add_text(object, "yield", yield_format(tenant->yield, text));
+	add_text(object, "yieldNow",
+		 yield_format(yield_trial_now(&client->yield_trial, client->yield), text));
+	if (client->yield_trial.slower > 0)
+		cJSON_AddNumberToObject(object, "yieldSlower", client->yield_trial.slower);
 	if (needed != SMS_UNKNOWN)
 		add_number(object, "smsNeeded", needed);
 	if (left != SMS_UNKNOWN)

@@ -71,6 +71,22 @@ static void explain_above(FILE *out, const struct client *client)
 	fputc('\n', out);
 }
 
+static void explain_sms(FILE *out, const struct client *client)
+{
+	const struct yield_trial *trial = &client->yield_trial;
+
+	if (sms_needed(client) == SMS_UNKNOWN)
+		return;
+	fprintf(out, "    its work needs %llu SMs; higher levels leave it %llu\n",
+		(unsigned long long)sms_needed(client), (unsigned long long)sms_left(client));
+	if (trial->slower > 0)
+		fprintf(out,
+			"    with the SMs that it needs its kernels take %.2f times as long as "
+			"with all%s\n",
+			trial->slower,
+			trial->needs_all ? ", so lower levels leave the whole GPU" : "");
+}
+
 static void explain_client(FILE *out, const struct client *client)
 {
 	const uint64_t *total = client->account.own.total;
@@ -98,10 +114,7 @@ static void explain_client(FILE *out, const struct client *client)
 		fputs("    has no hardware preemption: gates uphold its compute limit, between "
 		      "kernels\n",
 		      out);
-	if (sms_needed(client) != SMS_UNKNOWN)
-		fprintf(out, "    its work needs %llu SMs; higher levels leave it %llu\n",
-			(unsigned long long)sms_needed(client),
-			(unsigned long long)sms_left(client));
+	explain_sms(out, client);
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
 	else if (atomic_load(&control->hold) && !client_is_out(client))

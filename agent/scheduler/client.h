@@ -13,6 +13,7 @@
 #include "scheduler/max-blocking-time.h"
 #include "shm/region.h"
 #include "scheduler/record.h"
+#include "scheduler/yield-trial.h"
 
 struct gpu;
 struct tenant;
@@ -93,7 +94,8 @@ struct client {
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
 	uint32_t yield;      /* its container's */
-	uint32_t workers;    /* on an SM, by hand; 0: the policy's */
+	struct yield_trial yield_trial;
+	uint32_t workers; /* on an SM, by hand; 0: the policy's */
 };
 
 /* It reports that its kernels run beside other clients'. */

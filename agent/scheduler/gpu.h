@@ -105,7 +105,8 @@ struct gpu {
 	uint64_t limits_looked; /* when they were charged last */
 	bool rated;             /* a client has a minimum rate */
 	uint64_t rates_looked;
-	uint64_t looked; /* when at its clients last */
+	uint64_t yields_due; /* when yields are looked at next */
+	uint64_t looked;     /* when at its clients last */
 	struct end_poll end_poll;
 	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */
 };

@@ -9,6 +9,7 @@
 #include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
 #include "scheduler/workers.h"
+#include "scheduler/yields.h"
 
 #include "weir/base.h"
 
@@ -134,7 +135,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 		client->yield = client->tenant->yield;
-		atomic_store(&control->yield, client->yield);
+		yields_tell(client);
 	}
 	gpu_tell_spatial(gpu);
 	preemption_set_slices(gpu);
@@ -343,6 +344,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	charge(gpu, passed, now);
 	uint64_t timed = compute_limit_look(gpu, now);
 	timed = smaller(timed, min_rates_look(gpu, now));
+	timed = smaller(timed, yields_look(gpu, now));
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;

@@ -35,6 +35,16 @@ static uint32_t count(const struct geometry *geometry)
 	return blocks < MANY ? (uint32_t)blocks : MANY;
 }
 
+static bool are_few(const struct sms *sms, uint32_t n)
+{
+	return n && 4 * n <= 3 * sms->of_gpu;
+}
+
+bool sms_are_few(const struct client *client, const struct geometry *geometry)
+{
+	return are_few(sms_of(client), count(geometry));
+}
+
 /* Another stream has, or may have, work that runs beside this launch. */
 static bool is_beside(struct stream *stream)
 {
@@ -70,7 +80,7 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geom
 		return always | SMS_APART;
 	uint32_t n = count(geometry);
 	n += (n * percent + 99) / 100;
-	if (!n || 4 * n > 3 * sms->of_gpu)
+	if (!are_few(sms, n))
 		return SMS_WHOLE;
 	return needs_places(ahead) ? n : n | SMS_APART;
 }

@@ -43,6 +43,8 @@ PER_CLIENT(sms)
 /* The launch path, off the usual way. @yield: as in the control page, not 0. @ahead: as below. */
 uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint64_t ahead,
 		   uint32_t yield);
+/* A launch of @geometry may need less than the whole GPU. */
+bool sms_are_few(const struct client *client, const struct geometry *geometry);
 /* While the need is guessed: a launch needs @n. */
 void sms_ask(struct sms *sms, uint32_t n);
 

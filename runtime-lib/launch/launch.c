@@ -64,6 +64,18 @@ static void launch_captured(struct stream *stream, const struct level_binding *b
 	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
 }
 
+/* The client's need has grown to this launch's by now. */
+static enum sample_needs needs_of(const struct launch *launch, const struct kernel_call *call,
+				  enum launch_kind kind)
+{
+	const struct client *client = launch->stream->client;
+
+	if (kind != LAUNCH_PLAIN || !launch->binding->level ||
+	    !sms_are_few(client, &call->geometry))
+		return SAMPLE_NEEDS_NONE;
+	return sms_are_whole(client) ? SAMPLE_NEEDS_ALL : SAMPLE_NEEDS_SMS;
+}
+
 kept_apart static struct sample *take_sample(const struct launch *launch,
 					     struct kernel_time *kernel, uint64_t key,
 					     const struct kernel_call *call, enum launch_kind kind,
@@ -82,7 +94,8 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 					      .held = binding_closed(launch->binding),
 					      .arguments = predict_arguments(call),
 					      .tuned = launch->decision.tuned,
-					      .candidate = launch->decision.candidate},
+					      .candidate = launch->decision.candidate,
+					      .needs = needs_of(launch, call, kind)},
 			    stream->handle);
 }
 

@@ -89,6 +89,22 @@ static void learn_time(struct client *client, const struct sample *sample, uint6
 	watch_change(client, before, believed);
 }
 
+/* For the agent's comparison (WEIR_CONTROL_COMPARES). What waited for gates tells nothing of what
+ * lower levels leave. */
+static void learn_yield(struct client *client, const struct sample *sample, uint64_t ns)
+{
+	struct learning *learning = learning_of(client);
+	const struct sampled *of = &sample->of;
+	size_t kind = of->needs == SAMPLE_NEEDS_ALL ? WEIR_YIELD_ALL : WEIR_YIELD_SOME;
+
+	if (of->needs == SAMPLE_NEEDS_NONE || !of->predicted || sample->disturbed ||
+	    sample_evicted(sample))
+		return;
+	learning->yield_samples[kind]++;
+	learning->yield_measured[kind] += ns;
+	learning->yield_predicted[kind] += of->predicted;
+}
+
 static enum kernel_crowd crowd_of(const struct client *client, const struct sample *sample)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
@@ -109,6 +125,7 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 		learn_time(client, sample, alone, crowd);
 	else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE)
 		learn_eviction(sample);
+	learn_yield(client, sample, alone);
 	start_ended(client, sample);
 	weigh(client, sample);
 	tuning_learn(client, sample, tuning_is_unknown(&sample->of) ? alone : ns,
@@ -153,7 +170,7 @@ void learn_drive(struct client *client, struct tick *tick)
 								 .held = held});
 }
 
-/* Below the top level it matters how long kernels take today. */
+/* Below the top level it matters how long kernels take today; at any, while the agent compares. */
 void learn_work(struct client *client, struct tick *tick)
 {
 	struct learning *learning = learning_of(client);
@@ -162,7 +179,9 @@ void learn_work(struct client *client, struct tick *tick)
 		    !binding_flag(tick->binding, WEIR_CONTROL_SLICED);
 	int due = SAMPLE_NOT_DUE;
 
-	if (!tick->binding->wait || tick->now - learning->sampled_at < SAMPLE_EVERY)
+	bool matters = tick->binding->wait || binding_flag(tick->binding, WEIR_CONTROL_COMPARES);
+
+	if (!matters || tick->now - learning->sampled_at < SAMPLE_EVERY)
 		return;
 	learning->sampled_at = tick->now;
 	learning->late = false;

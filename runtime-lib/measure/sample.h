@@ -30,6 +30,13 @@ enum sample_flight {
 	SAMPLE_EVICTED_ONCE, /* the same, but the times of its parts are known */
 };
 
+/* What the client's work needed of lower-level clients, of a launch that can do with some SMs. */
+enum sample_needs {
+	SAMPLE_NEEDS_NONE, /* it cannot, or nobody is below */
+	SAMPLE_NEEDS_SMS,
+	SAMPLE_NEEDS_ALL,
+};
+
 /* What was launched, and how. */
 struct sampled {
 	struct kernel_time *kernel;
@@ -43,6 +50,7 @@ struct sampled {
 	struct arguments arguments;
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	uint32_t candidate;         /* of `tuned` */
+	enum sample_needs needs;
 };
 
 struct sample {

@@ -1,0 +1,16 @@
+/* Tells clients what lower-level ones leave to them (policy/yield.h), and finds out whether that is
+ * enough (yield-trial.h). */
+#pragma once
+
+#include <stdint.h>
+
+#define YIELDS_LOOK_NS 250000000ull /* between two looks */
+
+struct client;
+struct gpu;
+
+/* Writes the client's control page. */
+void yields_tell(struct client *client);
+/* A regular look at all clients, if it is time for one. Returns when the next one is due, or
+ * POLICY_NEVER. */
+uint64_t yields_look(struct gpu *gpu, uint64_t now);
