@@ -18,6 +18,8 @@
 #include "weir/base.h"
 
 #define CURVES 2000u
+#define WORTH  1.03 /* else kernels take turns */
+#define NOISE  0.02 /* of what is measured, at most */
 
 static uint64_t state;
 
@@ -180,12 +182,12 @@ static double brute_force(const struct curve *curve)
 
 static double took, sequential; /* of all tries, if each takes as long */
 
-/* What the search loses against the best; it measures with an error of up to @noise. */
+/* What the search loses against the best, or turns; it measures with an error of up to @noise. */
 static double loss(const struct curve *curve, double noise, unsigned *tries)
 {
 	struct coexec_search search;
 
-	coexec_search_begin(&search, curve->n, 2, 1.03);
+	coexec_search_begin(&search, curve->n, 2, WORTH);
 	while (!search.done) {
 		assert_true(search.at < curve->n && !search.measured[search.at]);
 		double seen[2];
@@ -197,7 +199,8 @@ static double loss(const struct curve *curve, double noise, unsigned *tries)
 		assert_in_range(search.tries, 1, curve->n);
 	}
 	*tries += search.tries;
-	return search.highest > 0 ? 1 - sum(curve, search.best) / brute_force(curve) : 0;
+	bool chosen = search.highest >= WORTH;
+	return 1 - (chosen ? sum(curve, search.best) : 1) / fmax(brute_force(curve), 1);
 }
 
 /* Kernels of 256 threads beside each other: arithmetic, memory, second-level cache, sines. */
@@ -282,32 +285,48 @@ static void test_measured_curves(void **unused)
 		assert_true(loss(&measured[i], 0, &tries) < 0.01);
 		assert_true(loss(&other, 0, &tries) < 0.01);
 	}
-	assert_true(tries < 12 * 5.5);
+	assert_true(tries < 12 * 6.5);
 }
 
-/* With 1 % of noise in what is measured. */
+/* A family of curves: what the search loses on them, and what it costs. */
+struct outcome {
+	double lost, worst;
+	unsigned n, tries, all;
+};
+
+static void feed(struct outcome *out, const struct curve *curve)
+{
+	double now = loss(curve, NOISE, &out->tries);
+
+	out->lost += now;
+	out->worst = fmax(out->worst, now);
+	out->all += curve->n;
+	out->n++;
+}
+
+/* FlexSched's figures: 1 % on average, 6 % at worst. */
+static void judge(const char *name, const struct outcome *out)
+{
+	print_message("%s: lost %.4f on average, %.4f at worst; %u tries of %u; time of the tries "
+		      "over sequential %.3f\n",
+		      name, out->lost / out->n, out->worst, out->tries, out->all,
+		      took / sequential);
+	assert_true(out->lost / out->n < 0.01);
+	assert_true(out->worst < 0.06);
+}
+
 static void test_measured_pairs(void **unused)
 {
-	double lost = 0, worst = 0;
-	unsigned tries = 0, all = 0, n = 0;
+	struct outcome out = {0};
 
 	(void)unused;
 	took = sequential = 0;
 	for (unsigned i = 0; i < 40 * countof(measured_pairs); i++) {
 		struct curve curve = curve_of(&measured_pairs[i / 2 % countof(measured_pairs)]);
 		struct curve other = reversed(&curve);
-		double now = loss(i % 2 ? &other : &curve, 0.01, &tries);
-		lost += now;
-		worst = fmax(worst, now);
-		all += other.n;
-		n++;
+		feed(&out, i % 2 ? &other : &curve);
 	}
-	lost /= n;
-	print_message("lost %.4f on average, %.4f at worst; %u tries of %u; time of the tries over "
-		      "sequential %.3f\n",
-		      lost, worst, tries, all, took / sequential);
-	assert_true(lost < 0.01);
-	assert_true(worst < 0.06);
+	judge("measured pairs", &out);
 	assert_true(took / sequential < 0.92);
 }
 
@@ -341,26 +360,103 @@ static void make_up(struct curve *curve)
 	}
 }
 
+/* The first needs hardly any workers, the second all: the best is at an end. */
+static void make_end(struct curve *curve)
+{
+	double all = curve->n + 1, most = 0.3 + 0.6 * uniform(), bend = 0.7 + uniform();
+	double needs = 1 + uniform();
+
+	for (unsigned i = 0; i < curve->n; i++) {
+		curve->rates[i][0] = most * fmin(1, (i + 1) / needs);
+		curve->rates[i][1] = pow(1 - (i + 1) / all, bend);
+	}
+}
+
+/* Both get most of their speed with some workers: the best is somewhere in the middle. */
+static void make_middle(struct curve *curve)
+{
+	double all = curve->n + 1, bends[] = {1 + 2 * uniform(), 1 + 2 * uniform()};
+
+	for (unsigned i = 0; i < curve->n; i++) {
+		curve->rates[i][0] = 1 - pow(1 - (i + 1) / all, bends[0]);
+		curve->rates[i][1] = 1 - pow((i + 1) / all, bends[1]);
+	}
+}
+
+static void make_flat(struct curve *curve)
+{
+	double all = curve->n + 1, gain = 1 + 0.4 * uniform();
+
+	for (unsigned i = 0; i < curve->n; i++) {
+		curve->rates[i][0] = gain * (i + 1) / all;
+		curve->rates[i][1] = gain * (1 - (i + 1) / all);
+	}
+}
+
+/* Speed comes in steps, of which some are large: the best may stand alone anywhere. */
+static void make_steps(struct curve *curve)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned last = curve->n - 1, at[] = {below(curve->n + 1), below(curve->n + 1)};
+		double even = 0.1 + 0.9 * uniform(), most = 0.6 + 0.4 * uniform();
+		double first = uniform();
+		for (unsigned i = 0; i <= last; i++)
+			curve->rates[k ? last - i : i][k] =
+				most * (even * (i + 1) / (last + 2) +
+					(1 - even) * (i >= at[0] ? first : 0) +
+					(1 - even) * (i >= at[1] ? 1 - first : 0));
+	}
+}
+
+static double step_at(double where, double part, double wide)
+{
+	return 1 / (1 + exp((where - part) / wide));
+}
+
+/* The first gets faster where the second is not slower yet, twice: two humps, and a valley between
+ * them. More workers make a kernel slower in places. */
+static void make_humps(struct curve *curve)
+{
+	double at[4] = {0.15 * uniform()}, high[] = {0.3 + 0.4 * uniform(), 0.3 + 0.4 * uniform()};
+	double wide = 0.01 + 0.04 * uniform();
+
+	for (unsigned i = 1; i < 4; i++)
+		at[i] = at[i - 1] + 0.1 + 0.18 * uniform();
+	for (unsigned i = 0; i < curve->n; i++) {
+		double part = (double)(i + 1) / (curve->n + 1);
+		curve->rates[i][0] = high[0] * step_at(at[0], part, wide) +
+				     (1 - high[0]) * step_at(at[2], part, wide);
+		curve->rates[i][1] = 1 - high[1] * step_at(at[1], part, wide) -
+				     (1 - high[1]) * step_at(at[3], part, wide);
+		for (unsigned k = 0; k < 2; k++)
+			curve->rates[i][k] *= 1 - 0.03 * uniform();
+	}
+}
+
 static void test_made_up_curves(void **unused)
 {
-	double lost = 0, worst = 0;
-	unsigned tries = 0, all = 0;
+	static const struct {
+		const char *name;
+		void (*make)(struct curve *curve);
+	} families[] = {{"shared things", make_up},
+			{"best at an end", make_end},
+			{"best in the middle", make_middle},
+			{"flat", make_flat},
+			{"steps", make_steps},
+			{"two humps", make_humps}};
 
 	(void)unused;
-	for (unsigned i = 0; i < CURVES; i++) {
-		struct curve curve;
-		make_up(&curve);
-		double now = loss(&curve, 0.01, &tries);
-		lost += now / CURVES;
-		worst = fmax(worst, now);
-		all += curve.n;
+	for (size_t i = 0; i < countof(families); i++) {
+		struct outcome out = {0};
+		took = sequential = 0;
+		for (unsigned k = 0; k < CURVES; k++) {
+			struct curve curve = {.n = 3 + below(13)};
+			families[i].make(&curve);
+			struct curve other = reversed(&curve);
+			feed(&out, k % 2 ? &other : &curve);
+		}
+		judge(families[i].name, &out);
 	}
-	print_message("lost %.4f on average, %.4f at worst; %u tries of %u\n", lost, worst, tries,
-		      all);
-	/* A best one that stands alone at an end is missed. */
-	assert_true(lost < 0.005);
-	assert_true(worst < 0.15);
-	assert_true(tries < 3 * all / 4);
 }
 
 /* Any number of configurations, any rates: it ends. */
