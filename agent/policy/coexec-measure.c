@@ -1,10 +1,12 @@
 #include "policy/coexec-measure.h"
 
+#include "policy/coexec-memory.h"
 #include "policy/policy.h"
 
 #include "weir/base.h"
 
-#define FASTEST 2.0 /* times its speed alone: more is not believed */
+#define CHANGED 0.05 /* a speed alone that differs by less is not remembered anew */
+#define FASTEST 2.0  /* ns of work in a ns, or times its speed alone: more is not believed */
 
 static uint64_t longest_launch(const struct coexec_plan *plan)
 {
@@ -82,12 +84,17 @@ bool coexec_is_measured(const struct coexec_plan *plan, uint64_t now)
 	return passed >= COEXEC_WINDOW;
 }
 
+static double believable(double speed)
+{
+	return speed < FASTEST ? speed : FASTEST;
+}
+
 double coexec_speed(const struct coexec_client *client)
 {
-	return client->last_at > client->first_at
-		       ? (double)(client->last - client->first) /
-				 (double)(client->last_at - client->first_at)
-		       : 0;
+	if (client->last_at <= client->first_at)
+		return 0;
+	return believable((double)(client->last - client->first) /
+			  (double)(client->last_at - client->first_at));
 }
 
 double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST])
@@ -96,10 +103,53 @@ double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST])
 
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct coexec_client *client = &plan->members[i]->coexec;
-		rates[i] = coexec_speed(client) / (client->alone > 0 ? client->alone : 1);
-		if (rates[i] > FASTEST)
-			rates[i] = FASTEST;
+		rates[i] =
+			believable(coexec_speed(client) / (client->alone > 0 ? client->alone : 1));
 		sum += rates[i];
 	}
 	return sum;
+}
+
+void coexec_recognise(struct coexec_client *client, struct coexec_memory *memory)
+{
+	double alone;
+
+	if (client->of == client->kernel.number)
+		return;
+	client->of = client->kernel.number;
+	alone = memory ? coexec_memory_find(memory, &client->of, 1, NULL) : 0;
+	client->measured = alone > 0;
+	if (alone > 0) {
+		client->alone = alone;
+		client->known = client->formed = true;
+	} else if (client->known) {
+		/* Its first kernel has no more time than COEXEC_SOLO, however often it changes. */
+		client->formed = false;
+		client->solo_since = 0;
+	}
+}
+
+static void remember_alone(const struct coexec_client *client, struct coexec_memory *memory)
+{
+	double before;
+
+	if (!memory || client->alone <= 0)
+		return;
+	before = coexec_memory_find(memory, &client->of, 1, NULL);
+	if (before < client->alone * (1 - CHANGED) || before > client->alone * (1 + CHANGED))
+		coexec_memory_put(memory, &client->of, 1, (uint8_t[COEXEC_MOST]){0}, client->alone);
+}
+
+void coexec_note_alone(struct coexec_plan *plan, struct coexec_memory *memory)
+{
+	struct coexec_client *client = &plan->members[0]->coexec;
+	double speed = coexec_speed(client);
+
+	plan->numbers[0] = client->kernel.number;
+	if (!client->formed)
+		return;
+	if (speed > 0)
+		client->alone = client->measured ? (client->alone + speed) / 2 : speed;
+	client->known = client->measured = true;
+	remember_alone(client, memory);
 }

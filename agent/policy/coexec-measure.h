@@ -4,6 +4,8 @@
 
 #include "policy/coexec.h"
 
+struct coexec_memory;
+
 /* Launches that are queued have the former number of workers: waits for their end. */
 void coexec_settle(struct coexec_plan *plan, uint64_t now);
 bool coexec_is_settled(const struct coexec_plan *plan, uint64_t now);
@@ -16,3 +18,8 @@ bool coexec_is_measured(const struct coexec_plan *plan, uint64_t now);
 double coexec_speed(const struct coexec_client *client);
 /* Each member's speed against that alone. Returns the sum. */
 double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST]);
+/* If the client has another kernel now: what is known of that one, or it becomes known again.
+ * @memory: NULL: nothing is remembered. */
+void coexec_recognise(struct coexec_client *client, struct coexec_memory *memory);
+/* The only member was measured. */
+void coexec_note_alone(struct coexec_plan *plan, struct coexec_memory *memory);

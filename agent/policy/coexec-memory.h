@@ -1,5 +1,5 @@
-/* What was found of kernels that ran at the same time. Bounded: those that were not used for
- * longest go. Pure. */
+/* What was found of kernels that ran at the same time, and how fast each was alone. Bounded: those
+ * that were not used for longest go. Pure. */
 #pragma once
 
 #include "policy/coexec-space.h"
@@ -20,13 +20,13 @@ struct coexec_memory {
 	uint64_t uses, changes;
 };
 
-/* @kernels: the numbers of @n kernels, 2 to COEXEC_MOST, none 0. @workers: in the same order; NULL:
- * not wanted. Returns the speed-up; 0: nothing is known. */
+/* @kernels: the numbers of @n kernels, up to COEXEC_MOST, none 0. @workers: in the same order;
+ * NULL: not wanted. Returns the speed-up; of one kernel, its speed alone. 0: nothing is known. */
 double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
 			  uint8_t *workers);
 void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
 		       const uint8_t *workers, double speed_up);
 /* Both kernels gain by a third one. */
 bool coexec_memory_alike(const struct coexec_memory *memory, uint64_t a, uint64_t b);
-/* Something is known of the kernel beside others. */
+/* Something is known of the kernel, alone or beside others. */
 bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel);

@@ -36,6 +36,12 @@ static void clear(struct coexec_plan *plan)
 		remove_at(plan, plan->n - 1);
 }
 
+/* The clock of a level, which stands while higher levels run. */
+static uint64_t clock_of(const struct run_queue *queue)
+{
+	return queue->now - queue->blocked;
+}
+
 /* Members */
 
 static void try_next(struct coexec_plan *plan, uint64_t now)
@@ -81,10 +87,13 @@ static void remember(const struct coexec_plan *plan, struct coexec_memory *memor
 		coexec_memory_put(memory, plan->numbers, plan->n, plan->now.workers, speed_up);
 }
 
+/* Chooses the best of what was tried. */
 static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	double highest = plan->search.highest;
 
+	/* 0: nothing was measured. */
+	highest = highest > 0 ? highest : 1;
 	plan->searching = false;
 	plan->searched = now - plan->search_since;
 	plan->explored += plan->n > 2 ? plan->searched : 0;
@@ -98,14 +107,6 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	plan->sets++;
 	plan->turn_since = now;
 	coexec_settle(plan, now);
-}
-
-/* Launches of seconds, or a client that reports nothing. */
-static void give_up(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
-{
-	plan->searching = false;
-	remember(plan, memory, 1);
-	refuse_last(plan, now);
 }
 
 static void kernels_of(const struct coexec_plan *plan, struct coexec_kernel out[COEXEC_MOST])
@@ -137,7 +138,8 @@ static bool recall(struct coexec_plan *plan, struct coexec_memory *memory,
 	return true;
 }
 
-static void join(struct coexec_plan *plan, struct run_queue_entry *entry,
+/* False: what is found by trying comes later. */
+static bool join(struct coexec_plan *plan, struct run_queue_entry *entry,
 		 struct coexec_memory *memory, uint64_t now)
 {
 	struct coexec_kernel kernels[COEXEC_MOST];
@@ -146,17 +148,18 @@ static void join(struct coexec_plan *plan, struct run_queue_entry *entry,
 	add(plan, entry);
 	kernels_of(plan, kernels);
 	if (recall(plan, memory, kernels, now))
-		return;
+		return true;
 	if (plan->n == 2)
 		coexec_space_pair(&plan->space, kernels);
 	else
 		coexec_space_join(&plan->space, kernels, plan->n, &plan->before);
 	if (plan->space.n) {
 		begin_search(plan, now);
-		return;
+		return false;
 	}
 	remember(plan, memory, 1);
 	refuse_last(plan, now);
+	return false;
 }
 
 /* What two kernels are known to reach; or what is hoped for: kernels that both go well with a third
@@ -177,7 +180,7 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	uint64_t numbers[COEXEC_MOST], own = entry->coexec.kernel.number;
 	double least = 2 * COEXEC_HOPE, known;
 
-	if (!entry->active || entry->coexec.together || !entry->coexec.known ||
+	if (!entry->active || entry->coexec.together || !entry->coexec.measured ||
 	    entry->coexec.refused == plan->sets)
 		return 0;
 	memcpy(numbers, plan->numbers, sizeof(numbers));
@@ -185,8 +188,8 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	known = memory ? coexec_memory_find(memory, numbers, plan->n + 1, NULL) : 0;
 	if (known > 0)
 		return known < plan->speed_up + COEXEC_GAIN ? 0 : known;
-	if (plan->n > 1 &&
-	    plan->explored + COEXEC_LONGEST > (entry->queue->now - plan->begun) / COEXEC_EXPLORES)
+	if (plan->n > 1 && plan->explored + COEXEC_LONGEST >
+				   (clock_of(entry->queue) - plan->begun) / COEXEC_EXPLORES)
 		return 0;
 	for (unsigned i = 0; i < plan->n; i++) {
 		double pair = hope_of_pair(memory, plan->numbers[i], own);
@@ -195,27 +198,39 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	return least < 1 + COEXEC_GAIN ? 0 : least;
 }
 
-static void let_join(struct run_queue *queue, struct coexec_memory *memory)
+/* The waiting client that promises most; NULL: none. */
+static struct run_queue_entry *find_joiner(const struct run_queue *queue,
+					   struct coexec_memory *memory)
 {
-	struct coexec_plan *plan = &queue->plan;
 	struct run_queue_entry *entry, *found = NULL;
 	double most = 0;
 
-	if (!plan->n || plan->n >= COEXEC_MOST || plan->searching ||
-	    !plan->members[0]->coexec.known || queue->now - plan->looked < COEXEC_LOOK)
-		return;
-	plan->looked = queue->now;
 	DL_FOREACH (queue->waiting, entry) {
-		double now = hope(plan, entry, memory);
+		double now = hope(&queue->plan, entry, memory);
 		if (now > most) {
 			most = now;
 			found = entry;
 		}
 	}
-	if (queue->current && hope(plan, queue->current, memory) > most)
+	if (queue->current && hope(&queue->plan, queue->current, memory) > most)
 		found = queue->current;
-	if (found)
-		join(plan, found, memory, queue->now);
+	return found;
+}
+
+/* Those whose configuration is remembered join at once. */
+static void let_join(struct run_queue *queue, struct coexec_memory *memory)
+{
+	struct coexec_plan *plan = &queue->plan;
+	struct run_queue_entry *entry;
+	uint64_t now = clock_of(queue);
+
+	if (!plan->n || plan->searching || !plan->members[0]->coexec.measured ||
+	    now - plan->looked < COEXEC_LOOK)
+		return;
+	plan->looked = now;
+	while (plan->n < COEXEC_MOST && (entry = find_joiner(queue, memory)) &&
+	       join(plan, entry, memory, now))
+		continue;
 }
 
 /* Turns */
@@ -234,6 +249,7 @@ static void begin_turn(struct run_queue *queue)
 {
 	struct coexec_plan *plan = &queue->plan;
 	struct run_queue_entry *entry = least_served(queue);
+	uint64_t now = clock_of(queue);
 
 	clear(plan);
 	if (!entry)
@@ -242,37 +258,31 @@ static void begin_turn(struct run_queue *queue)
 	plan->speed_up = 1;
 	plan->shrunk = false;
 	plan->searched = 0;
-	plan->begun = plan->begun ? plan->begun : queue->now;
-	plan->turn_since = queue->now;
-	plan->looked = 0;
+	plan->begun = plan->begun ? plan->begun : now;
+	plan->turn_since = now;
+	plan->looked = now - COEXEC_LOOK;
 	plan->service = entry->coexec.served;
 	plan->now = (struct coexec_configuration){{0}};
-	coexec_measure(plan, queue->now);
+	coexec_measure(plan, now);
 }
 
-/* A client that is not known becomes so alone, whoever waits. */
+/* A client that is not known becomes so alone, whoever waits. One that has another kernel now has a
+ * while for that. */
 static bool turn_is_over(const struct run_queue *queue)
 {
 	const struct coexec_plan *plan = &queue->plan;
-	uint64_t turn = plan->n > 1 ? larger(COEXEC_TURN, COEXEC_REPAYS * plan->searched)
-				    : queue->settings->quantum;
+	const struct coexec_client *first = &plan->members[0]->coexec;
+	uint64_t turn = queue->settings->quantum;
 	const struct run_queue_entry *next;
 
-	if (plan->searching || !plan->members[0]->coexec.known ||
-	    queue->now - plan->turn_since < turn)
+	if (plan->n > 1)
+		turn = larger(COEXEC_TURN, COEXEC_REPAYS * plan->searched);
+	else if (!first->measured)
+		turn = larger(turn, COEXEC_CLOSED);
+	if (plan->searching || !first->known || clock_of(queue) - plan->turn_since < turn)
 		return false;
 	next = least_served(queue);
 	return next && !next->coexec.together;
-}
-
-static void count_served(struct run_queue_entry *entry)
-{
-	struct coexec_client *client = &entry->coexec;
-	uint64_t ran = client->executed - client->counted;
-
-	client->counted = client->executed;
-	if (ran <= INT64_MAX)
-		client->served += ran * POLICY_WEIGHT_ONE / entry->weight;
 }
 
 /* Members without work stay for a while, if others have some. */
@@ -301,6 +311,7 @@ static void go_on_with_fewer(struct coexec_plan *plan, struct coexec_memory *mem
 	if (plan->n == 1) {
 		plan->speed_up = 1;
 		plan->now = (struct coexec_configuration){{0}};
+		plan->looked = now - COEXEC_LOOK;
 		coexec_settle(plan, now);
 	} else if (!recall(plan, memory, kernels, now)) {
 		clear(plan);
@@ -321,33 +332,16 @@ static bool find_forms(struct run_queue *queue, const struct coexec_memory *memo
 {
 	struct coexec_client *client = &queue->plan.members[0]->coexec;
 	bool bounded = coexec_is_bounded(&client->kernel);
-	uint64_t passed;
+	uint64_t now = clock_of(queue), passed;
 
 	if (!client->solo_since)
-		client->solo_since = queue->now;
-	passed = queue->now - client->solo_since;
+		client->solo_since = now;
+	passed = now - client->solo_since;
 	client->formed = passed >= COEXEC_SOLO ||
 			 (passed >= COEXEC_CLOSED && (bounded || !client->tuning)) ||
 			 (bounded && !client->tuning) ||
 			 (memory && coexec_memory_knows(memory, client->kernel.number));
 	return client->formed;
-}
-
-static void note_alone(struct run_queue *queue)
-{
-	struct coexec_plan *plan = &queue->plan;
-	struct coexec_client *client = &plan->members[0]->coexec;
-	double now = coexec_speed(client);
-
-	plan->numbers[0] = client->kernel.number;
-	if (!client->formed) {
-		coexec_measure(plan, queue->now);
-		return;
-	}
-	if (now > 0)
-		client->alone = client->known ? (client->alone + now) / 2 : now;
-	client->known = true;
-	coexec_measure(plan, queue->now);
 }
 
 /* Together they are slower than in turns. */
@@ -364,22 +358,22 @@ static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64
 	coexec_measure(plan, now);
 }
 
-static void note_measured(struct run_queue *queue, struct coexec_memory *memory)
+static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
-	struct coexec_plan *plan = &queue->plan;
 	double rates[COEXEC_MOST];
 
 	if (plan->n == 1) {
-		note_alone(queue);
+		coexec_note_alone(plan, memory);
+		coexec_measure(plan, now);
 	} else if (plan->searching) {
 		coexec_rates(plan, rates);
 		coexec_search_feed(&plan->search, rates);
 		if (plan->search.done)
-			end_search(plan, memory, queue->now);
+			end_search(plan, memory, now);
 		else
-			try_next(plan, queue->now);
+			try_next(plan, now);
 	} else {
-		watch(plan, memory, queue->now);
+		watch(plan, memory, now);
 	}
 }
 
@@ -425,38 +419,47 @@ static void end_plan(struct run_queue *queue)
 		queue->current->coexec.workers = 0;
 }
 
+/* What was measured, and what follows from that. */
+static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+{
+	/* Launches of seconds, or a client that reports nothing. */
+	if (plan->searching && now - plan->search_since >= COEXEC_GIVE_UP)
+		end_search(plan, memory, now);
+	if (plan->phase == COEXEC_SETTLING && coexec_is_settled(plan, now))
+		coexec_measure(plan, now);
+	if (plan->phase != COEXEC_MEASURING)
+		return;
+	coexec_look_at_ends(plan, now);
+	if (coexec_is_measured(plan, now))
+		note_measured(plan, memory, now);
+}
+
 void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
 	struct run_queue_entry *entry;
+	uint64_t now = clock_of(queue);
 
 	if (!queue->concurrent) {
 		end_plan(queue);
 		return;
 	}
 	DL_FOREACH (queue->waiting, entry) {
-		count_served(entry);
+		coexec_recognise(&entry->coexec, memory);
 	}
 	if (queue->current)
-		count_served(queue->current);
+		coexec_recognise(&queue->current->coexec, memory);
 	drop_idle(queue);
 	if (plan->n && plan->shrunk)
-		go_on_with_fewer(plan, memory, queue->now);
+		go_on_with_fewer(plan, memory, now);
 	if (plan->n > 1 && has_changed(plan))
 		clear(plan);
 	if (!plan->n)
 		begin_turn(queue);
 	if (plan->n == 1 && !plan->members[0]->coexec.formed && find_forms(queue, memory))
-		coexec_settle(plan, queue->now);
-	if (plan->searching && queue->now - plan->search_since >= COEXEC_GIVE_UP)
-		give_up(plan, memory, queue->now);
-	if (plan->phase == COEXEC_SETTLING && plan->n && coexec_is_settled(plan, queue->now))
-		coexec_measure(plan, queue->now);
-	if (plan->phase == COEXEC_MEASURING && plan->n) {
-		coexec_look_at_ends(plan, queue->now);
-		if (coexec_is_measured(plan, queue->now))
-			note_measured(queue, memory);
-	}
+		coexec_settle(plan, now);
+	if (plan->n)
+		look_at_members(plan, memory, now);
 	if (plan->n && turn_is_over(queue))
 		begin_turn(queue);
 	let_join(queue, memory);

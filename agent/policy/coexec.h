@@ -15,7 +15,7 @@
 #include "policy/coexec-search.h"
 #include "policy/coexec-space.h"
 
-/* All times are in ns. */
+/* All times are in ns of the level's clock, which stands while higher levels run. */
 #define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */
 #define COEXEC_TURN      100000000ull   /* of several, then those that got less have theirs; */
 #define COEXEC_REPAYS    4u             /* or so many times what the search for it took */
@@ -47,14 +47,16 @@ struct coexec_client {
 	bool runs;        /* with others or alone; else it waits */
 
 	/* Internal. */
-	bool together;            /* it is a member */
-	bool known;               /* its kernel, and its speed alone */
-	double alone;             /* ns of work in a ns; 0: not known */
-	uint64_t served, counted; /* ns of work by weight; `executed` that this includes */
-	uint64_t solo_since;      /* its forms are looked for; 0: not yet */
-	bool formed;              /* they are found; then it shows its speed alone, without them */
-	uint64_t refused;         /* the plan's `sets` when it was tried in vain */
-	uint64_t settles;         /* `executed` from when the configuration holds */
+	bool together;       /* it is a member */
+	uint64_t of;         /* the kernel of which the rest is known */
+	bool measured;       /* its speed alone, with this kernel */
+	bool known;          /* that of this or an earlier kernel */
+	double alone;        /* ns of work in a ns; 0: it reported nothing */
+	uint64_t served;     /* ns that it was charged, by weight */
+	uint64_t solo_since; /* its forms are looked for; 0: not yet */
+	bool formed;         /* they are found; then it shows its speed alone, without them */
+	uint64_t refused;    /* the plan's `sets` when it was tried in vain */
+	uint64_t settles;    /* `executed` from when the configuration holds */
 	uint64_t seen, first_at, last_at, first, last; /* ends of launches in a measurement */
 };
 

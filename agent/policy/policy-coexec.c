@@ -4,6 +4,8 @@
 #include "policy/coexec-plan.h"
 #include "policy/policy.h"
 
+#include "weir/base.h"
+
 /* Those that run come first. */
 static uint64_t rank(const struct run_queue_entry *entry)
 {
@@ -32,6 +34,17 @@ static void arrived(struct run_queue_entry *entry)
 		entry->coexec.served = service;
 }
 
+/* Served least by what it was charged: what a client reports about itself does not count. */
+static void ran(struct run_queue_entry *entry, int64_t ns)
+{
+	uint64_t by_weight = (uint64_t)(ns < 0 ? -ns : ns) * POLICY_WEIGHT_ONE / entry->weight;
+
+	if (ns < 0)
+		entry->coexec.served -= smaller(by_weight, entry->coexec.served);
+	else
+		entry->coexec.served += by_weight;
+}
+
 const struct policy policy_coexec = {.name = "coexec",
 				     .shares = true,
 				     .concurrent = true,
@@ -39,4 +52,5 @@ const struct policy policy_coexec = {.name = "coexec",
 				     .quantum = quantum,
 				     .preempts = preempts,
 				     .arrived = arrived,
+				     .ran = ran,
 				     .plan = coexec_plan_decide};

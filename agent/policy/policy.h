@@ -92,6 +92,7 @@ struct run_queue {
 	/* The caller sets it: launches of its clients can have a bounded number of workers, and the
 	 * clients report which kernels they have, and what is done. */
 	bool bounds;
+	uint64_t blocked; /* ns that higher-level clients ran, as the caller saw it. A counter */
 	struct coexec_plan plan;
 
 	/* The policy's, zero at first. */

@@ -206,9 +206,11 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 {
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		charge_for_report(gpu, client, now);
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		gpu->queues.levels[level].blocked += is_blocked(gpu, level) ? passed : 0;
 		if (gpu->n_level[level] > 1)
 			charge_by_level(gpu, level, passed);
+	}
 }
 
 /* ns of work that it has left: as it reported last, less what it ran since then. */

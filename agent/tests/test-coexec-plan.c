@@ -31,12 +31,14 @@ static double uniform(void)
 }
 
 /* @uses: of each thing, alone. @needs: workers on an SM that get almost all of it. @harm: what
- * others lose by it, beside that. @launch: ns. @gap: ns between launches. */
+ * others lose by it, beside that. @launch: ns. */
 struct program {
 	double uses[THINGS], needs, harm;
 	uint64_t launch;
 	bool unbounded;
-	double tax;
+	double tax;  /* of its form */
+	double gaps; /* between launches */
+	bool silent; /* it reports nothing as done */
 };
 
 static const struct program arithmetic = {{1, 0.1}, 3, 0, 2 * MS, false};
@@ -54,6 +56,7 @@ static struct world {
 	unsigned launched[CLIENTS];              /* workers of the launch that runs */
 	unsigned n;
 	uint64_t now, most_held[CLIENTS], held_since[CLIENTS];
+	bool blocked; /* higher levels run */
 } world;
 
 static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
@@ -117,6 +120,7 @@ static void find_rates(double rates[CLIENTS])
 				rates[i] = fmin(rates[i], scale[i] / used[r]);
 		if (world.entries[i].coexec.workers)
 			rates[i] *= 1 - world.programs[i]->tax;
+		rates[i] *= (1 - world.programs[i]->gaps) * !world.blocked;
 		for (unsigned k = 0; k < world.n; k++)
 			if (k != i && runs(k))
 				rates[i] *= 1 - world.programs[k]->harm;
@@ -135,7 +139,8 @@ static void work(unsigned i, double ns)
 		world.launched[i] =
 			entry->coexec.workers ? (unsigned)smaller(entry->coexec.workers, FIT) : FIT;
 	}
-	entry->coexec.executed = (uint64_t)world.reported[i];
+	if (!world.programs[i]->silent)
+		entry->coexec.executed = (uint64_t)world.reported[i];
 	run_queues_work(&world.queues, entry, 2, 2 * world.programs[i]->launch, world.now);
 }
 
@@ -150,6 +155,18 @@ static void check_plan(const struct coexec_plan *plan)
 		assert_true(plan->now.workers[i] <= coexec_room(kernels, plan->n, &plan->now, i));
 }
 
+/* The clock charges those that run. */
+static void charge(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < world.n; i++)
+		n += runs(i);
+	for (unsigned i = 0; i < world.n && !world.blocked; i++)
+		if (runs(i))
+			run_queues_ran(&world.entries[i], STEP / n);
+}
+
 static void pass(uint64_t ns)
 {
 	for (uint64_t end = world.now + ns; world.now < end; world.now += STEP) {
@@ -157,6 +174,8 @@ static void pass(uint64_t ns)
 		run_queues_decide(&world.queues, world.now);
 		check_plan(&world.queues.levels[0].plan);
 		find_rates(rates);
+		world.queues.levels[0].blocked += world.blocked ? STEP : 0;
+		charge();
 		for (unsigned i = 0; i < world.n; i++) {
 			work(i, rates[i] * (double)STEP);
 			world.held_since[i] =
@@ -288,6 +307,142 @@ static void test_long_launches(void **unused)
 	}
 }
 
+/* Too long for a whole search: the best of what was tried is kept. */
+static void test_search_that_takes_too_long(void **unused)
+{
+	static const struct program one = {{1, 0.1}, 3, 0, 300 * MS},
+				    other = {{0.1, 1}, 4, 0, 300 * MS};
+	static const struct program *const programs[] = {&one, &other};
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(2, programs);
+	pass(20000 * MS);
+	assert_int_equal(world.queues.levels[0].plan.searches, 1);
+	assert_int_equal(world.queues.levels[0].plan.n, 2);
+	assert_true(throughput(3000 * MS) > 1.3);
+}
+
+/* What was tried in vain is remembered, too. */
+static void test_starving_partner(void **unused)
+{
+	static const struct program greedy = {{1, 1}, 1, 0.99, 2 * MS},
+				    meek = {{1, 1}, 8, 0, 2 * MS};
+	static const struct program *const programs[] = {&greedy, &meek};
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(2, programs);
+	pass(8000 * MS);
+	assert_int_equal(world.queues.levels[0].plan.searches, 1);
+}
+
+/* A client is charged by the clock: one that reports nothing gains no time by it. */
+static void test_silent_client(void **unused)
+{
+	static const struct program silent = {{0.6, 0.6}, 3, 0.6, 2 * MS, .silent = true};
+	static const struct program *const programs[] = {&silent, &poison};
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(2, programs);
+	pass(12000 * MS);
+	double before = world.done[1];
+	pass(2000 * MS);
+	assert_in_range((uint64_t)(world.done[1] - before), 800 * MS, 1200 * MS);
+}
+
+/* What a client did before the policy began is not held against it. */
+static void test_history(void **unused)
+{
+	static const struct program *const programs[] = {&poison, &poison};
+
+	(void)unused;
+	begin(2, programs);
+	world.reported[0] = world.done[0] = 3600000.0 * MS;
+	world.entries[0].coexec.executed = 3600000 * MS;
+	pass(4000 * MS);
+	double before = world.done[0];
+	pass(2000 * MS);
+	assert_in_range((uint64_t)(world.done[0] - before), 800 * MS, 1200 * MS);
+}
+
+/* Its speed alone is that of the kernel that it has. */
+static void test_other_kernel(void **unused)
+{
+	static const struct program idling = {{1, 0.1}, 3, 0, 2 * MS, .gaps = 0.5};
+	static const struct program *const programs[] = {&arithmetic, &streaming};
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(2, programs);
+	pass(3000 * MS);
+	assert_true(fabs(world.entries[0].coexec.alone - 1) < 0.05);
+	world.programs[0] = &idling;
+	world.entries[0].coexec.kernel.number = (uintptr_t)&idling;
+	pass(4000 * MS);
+	assert_true(fabs(world.entries[0].coexec.alone - 0.5) < 0.05);
+}
+
+/* A client whose kernel changes all the time is never known, and keeps nobody waiting for it. */
+static void test_changing_kernels(void **unused)
+{
+	static const struct program *const programs[] = {&poison, &poison};
+
+	(void)unused;
+	begin(2, programs);
+	for (unsigned i = 0; i < 4000; i++) {
+		world.entries[0].coexec.kernel.number = 1000 + i;
+		pass(2 * MS);
+	}
+	assert_true(world.most_held[1] < 6000 * MS);
+	world.most_held[1] = 0;
+	double before = world.done[1];
+	for (unsigned i = 0; i < 2000; i++) {
+		world.entries[0].coexec.kernel.number = 10000 + i;
+		pass(2 * MS);
+	}
+	assert_true(world.most_held[1] < 1000 * MS);
+	assert_true(world.done[1] - before > 1500.0 * MS);
+}
+
+/* Kernels that are known need not run alone first. */
+static void test_known_kernels_join_at_once(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming, &closed};
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(3, programs);
+	pass(12000 * MS);
+	assert_true(coexec_memory_find(&world.found,
+				       (uint64_t[]){(uintptr_t)&arithmetic, (uintptr_t)&streaming,
+						    (uintptr_t)&closed},
+				       3, NULL) > 0);
+	begin(3, programs);
+	pass(2 * MS);
+	assert_true(plan->n >= 2);
+	assert_int_equal(plan->searches, 0);
+}
+
+/* Time in which higher levels run is not the clients': speeds are those without. */
+static void test_below_others(void **unused)
+{
+	static const struct program *const programs[] = {&poison, &poison};
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(2, programs);
+	for (unsigned i = 0; i < 400; i++) {
+		world.blocked = i % 2;
+		pass(5 * MS);
+	}
+	world.blocked = false;
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(world.entries[i].coexec.alone > 0.9);
+}
+
 /* Of several waiting clients the one whose kernel goes well with the first joins. */
 static void test_unlike_kernels_pair(void **unused)
 {
@@ -403,6 +558,14 @@ int main(void)
 		cmocka_unit_test(test_losers_take_turns),
 		cmocka_unit_test(test_forms_that_cost_too_much),
 		cmocka_unit_test(test_long_launches),
+		cmocka_unit_test(test_search_that_takes_too_long),
+		cmocka_unit_test(test_starving_partner),
+		cmocka_unit_test(test_silent_client),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_other_kernel),
+		cmocka_unit_test(test_changing_kernels),
+		cmocka_unit_test(test_known_kernels_join_at_once),
+		cmocka_unit_test(test_below_others),
 		cmocka_unit_test(test_unlike_kernels_pair),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_random),

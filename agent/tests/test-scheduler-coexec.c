@@ -117,6 +117,22 @@ static void test_by_hand(void **state)
 	assert_int_equal(workers_fit(&world.clients[0]), 0);
 }
 
+/* The level's clock stands while higher levels have work. */
+static void test_below_others(void **state)
+{
+	const uint64_t *blocked = &world.gpu.queues.levels[0].blocked;
+
+	(void)state;
+	begin();
+	run_for(10 * MS);
+	assert_int_equal(*blocked, 0);
+	world.demand[0].word = 1;
+	run_for(10 * MS);
+	world.demand[0].word = 0;
+	run_for(10 * MS);
+	assert_in_range(*blocked, 8 * MS, 12 * MS);
+}
+
 /* A client that says it has done what nobody can do harms itself only. */
 static void test_lies(void **state)
 {
@@ -144,11 +160,9 @@ static void test_lies(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		WORLD_TEST(test_workers_are_told),
-		WORLD_TEST(test_another_policy_bounds_nobody),
-		WORLD_TEST(test_turns_without_mps),
-		WORLD_TEST(test_by_hand),
-		WORLD_TEST(test_lies),
+		WORLD_TEST(test_workers_are_told),  WORLD_TEST(test_another_policy_bounds_nobody),
+		WORLD_TEST(test_turns_without_mps), WORLD_TEST(test_by_hand),
+		WORLD_TEST(test_below_others),      WORLD_TEST(test_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@ def judge_several(bench, kernels):
         seen = watch(kernels.pool, jobs, seconds)
         found = seen.speed_up(jobs, kernels.alone, seconds / 2, seconds - 0.01)
         bench.report.judge(f"{'_'.join(names)}: speed-up over the best of MPS and sequential", found / max(mps, 1), BOUNDS["several"],
-                           f"{found:.2f}x over sequential, MPS {mps:.2f}x; {seen.chosen or 'in turns'}")
+                           f"{found:.2f}x over sequential, MPS {mps:.2f}x; {seen.together:.1f} of {len(jobs)} at the same time on average")
 
 
 def judge_torch(bench, kernels):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import statistics
 import subprocess
 import time
 
@@ -125,9 +126,14 @@ class Watched:
 
     @property
     def chosen(self):
-        """The workers at the end; None: the jobs take turns."""
+        """The workers at the end; None: not all jobs run at the same time."""
         _, _, workers, n = self.samples[-1]
         return tuple(workers) if n == len(workers) else None
+
+    @property
+    def together(self):
+        """Clients that ran at the same time in the later half, on average."""
+        return statistics.fmean(n for *_, n in self.samples[len(self.samples) // 2 :])
 
     def speed_up(self, jobs, alone, begin, end):
         return sum((progress(e, end * 1e9) - progress(e, begin * 1e9)) * alone[j] / 1e6 for j, e in zip(jobs, self.ends)) / (end - begin)
