@@ -63,7 +63,7 @@ endif
 MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
-SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-scheduler-coexec
+SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-yield test-yield-trial test-min-rate test-slices test-limit test-channels test-process-use \
                test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
@@ -77,6 +77,7 @@ $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
 MODEL_TESTS := test-compute-limit test-min-rates
 $(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)$(eval $t_LDFLAGS := -Wl,--wrap=channels_ran))
+test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find)
 test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))

@@ -248,6 +248,8 @@ static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "igno
 						   NULL};
 static const char *const disobedience_actions[] = {
 	[DISOBEDIENCE_REPORT] = "report", [DISOBEDIENCE_KILL] = "kill", NULL};
+static const char *const overruns_actions[] = {
+	[OVERRUNS_IGNORE] = "ignore", [OVERRUNS_REPORT] = "report", [OVERRUNS_KILL] = "kill", NULL};
 static const char *const memory_full_words[] = {"fail", "wait", NULL};
 static const char *const compile_modes[] = {[COMPILE_AUTO] = "auto",
 					    [COMPILE_MACHINE_CODE] = "machine-code",
@@ -325,6 +327,11 @@ static const struct yaml_field unregistered_fields[] = {
 	{"afterSeconds", yaml_read_number, AT(unregistered.after), .min = 1, .max = 3600},
 	{0},
 };
+static const struct yaml_field overruns_fields[] = {
+	{"action", yaml_read_word, AT(overruns.action), .words = overruns_actions},
+	{"afterSeconds", yaml_read_number, AT(overruns.after), .min = 1, .max = 3600},
+	{0},
+};
 static const struct yaml_field standalone_fields[] = {
 	{"rules", yaml_read_list, AT_LIST(rules, n_rules), .entry = &rule_entry},
 	{0},
@@ -364,6 +371,7 @@ static const struct yaml_field config_fields[] = {
 	{"health", yaml_read_section, AT(health), health_fields},
 	{"unregistered", yaml_read_section, .fields = unregistered_fields},
 	{"disobedience", yaml_read_word, AT(disobedience), .words = disobedience_actions},
+	{"overruns", yaml_read_section, .fields = overruns_fields},
 	{"mps", yaml_read_section, .fields = mps_fields},
 	{"memoryFull", yaml_read_word, AT(memory_full), .words = memory_full_words},
 	{"memoryWait", yaml_read_typed, AT(memory_wait), .type = &duration},
@@ -385,6 +393,7 @@ static int set_defaults(struct config *config)
 		.clients_per_container = 64,
 		.health = health_defaults,
 		.unregistered = {.action = UNREGISTERED_REPORT, .after = 10},
+		.overruns = {.action = OVERRUNS_REPORT, .after = 10},
 		.kubernetes = {.events = true, .node_labels = true},
 		.levels = {.best_effort = 0, .burstable = 1, .guaranteed = 2},
 		.compile = {.helpers = 2, .memory_mib = 1024, .seconds = 30, .cache_mib = 256},

@@ -81,6 +81,15 @@ struct config_unregistered {
 	uint32_t after; /* seconds since it was first seen or last connected */
 };
 
+struct config_overruns {
+	enum overruns_action {
+		OVERRUNS_IGNORE,
+		OVERRUNS_REPORT,
+		OVERRUNS_KILL, /* report, too */
+	} action;
+	uint32_t after; /* seconds that a kernel has not left the GPU for others */
+};
+
 struct config_mps {
 	char *program;   /* nvidia-cuda-mps-control; empty: search */
 	char *root;      /* root of the file system that it runs in; empty: ours */
@@ -133,6 +142,7 @@ struct config {
 		DISOBEDIENCE_REPORT,
 		DISOBEDIENCE_KILL, /* report, too */
 	} disobedience;            /* of processes that run although they are held */
+	struct config_overruns overruns;
 	enum memory_full memory_full;
 	uint64_t memory_wait;       /* ns */
 	uint32_t memory_overcommit; /* per cent of a GPU that raised limits may add up to */

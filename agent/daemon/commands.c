@@ -10,6 +10,7 @@
 #include "mps/mps-server.h"
 #include "profile/profile-command.h"
 #include "policy/yield.h"
+#include "scheduler/overrun.h"
 #include "scheduler/preemption.h"
 #include "scheduler/sms.h"
 #include "scheduler/workers.h"
@@ -48,6 +49,8 @@ static const char *state_of(const struct client *client)
 		return "idle";
 	if (client->over_limit)
 		return "limited";
+	if (overrun_is_told(client))
+		return "overruns";
 	if (client->level < WEIR_DEMAND_LEVELS)
 		demand = atomic_load(&client->gpu->region.pages[client->level].demand->word);
 	return demand || atomic_load(&control->hold) || client->channels.stopped ? "held"
@@ -293,6 +296,8 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	describe_workers(object, client);
 	describe_loops(object, client);
 	add_text(object, "state", state_of(client));
+	if (client->overrun.time)
+		add_seconds(object, "overrunSeconds", client->overrun.time);
 	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
 	add_number(object, "outstanding", client->account.outstanding);
 	add_seconds(object, "remainingSeconds", client->account.remaining);

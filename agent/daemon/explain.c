@@ -7,6 +7,7 @@
 #include "kubernetes/pods.h"
 #include "policy/yield.h"
 #include "scheduler/min-rates.h"
+#include "scheduler/overrun.h"
 #include "scheduler/preemption.h"
 #include "scheduler/sms.h"
 
@@ -114,6 +115,12 @@ static void explain_client(FILE *out, const struct client *client)
 		fputs("    has no hardware preemption: gates uphold its compute limit, between "
 		      "kernels\n",
 		      out);
+	if (overrun_is_told(client))
+		fprintf(out,
+			"    its kernel has not left the GPU for %.0f s, although others wait%s\n",
+			seconds(client->overrun.time),
+			preemption_works(client) ? ": the hardware stops it meanwhile"
+						 : ", and no hardware preemption can stop it");
 	explain_sms(out, client);
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);

@@ -208,6 +208,19 @@ bool process_use_find(struct process_use *use, pid_t pid, struct process_sample 
 	return found;
 }
 
+bool process_use_tells(struct process_use *use, uint64_t since)
+{
+	bool tells = false;
+
+	if (!use->began)
+		return false;
+	pthread_mutex_lock(&use->lock);
+	for (unsigned i = 0; i < PROCESS_USE_KEPT && !tells; i++)
+		tells = use->samples[i].end > since;
+	pthread_mutex_unlock(&use->lock);
+	return tells;
+}
+
 void process_use_deinit(struct process_use *use)
 {
 	if (!use->began)

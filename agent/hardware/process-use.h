@@ -52,6 +52,8 @@ struct process_use {
 void process_use_ask(struct process_use *use, uint64_t now);
 /* The latest sample of @pid; false: there is none. */
 bool process_use_find(struct process_use *use, pid_t pid, struct process_sample *out);
+/* There is a sample of some process that ended after @since. */
+bool process_use_tells(struct process_use *use, uint64_t since);
 void process_use_deinit(struct process_use *use);
 
 /* The process ran for half of its time after @since at least, whatever it did before: there it may

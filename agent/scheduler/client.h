@@ -30,6 +30,15 @@ struct preemption {
 	unsigned disobeyed;
 };
 
+/* overrun.c's. Zero while no kernel of the client overruns. */
+struct overrun {
+	uint64_t time;   /* ns that count */
+	uint64_t said;   /* ns, what the client said at the last look; */
+	uint64_t looked; /* when that was */
+	uint64_t asked;  /* when the driver was asked whether it runs; 0: not yet */
+	bool told, killed;
+};
+
 struct client {
 	uint64_t number;
 	struct gpu *gpu;
@@ -86,6 +95,7 @@ struct client {
 	struct preemption preemption;
 	uint64_t stopped_until; /* ns, as it was told; 0: it is not stopped */
 	bool ends_stops;        /* by itself, as was seen in this hold or an earlier one */
+	struct overrun overrun;
 
 	/* scheduler.c's. */
 	bool was_out;                /* client_is_out(), when its hold was written */

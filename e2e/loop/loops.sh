@@ -6,35 +6,10 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
 prepare burst loop-runner
-export WEIR_SIM_SMS=2 WEIR_SIM_SLICES=1 LD_LIBRARY_PATH=$PWD/$B/simcuda
-mkdir -m 777 "$work/client"
-page=$work/client/out
+. e2e/loop/runner.sh
 
-loop() { # UID OPTION...
-    local uid=$1
-    shift
-    governed "$uid" loop-runner "$@" >"$work/loop.json" 2>"$work/loop.log"
-}
-begin() { # OPTION...: in the background, at the lowest level
-    rm -f "$work/client"/{ready,stop}
-    loop 65534 --ready-file "$work/client/ready" --stop-file "$work/client/stop" "$@" &
-    runner=$!
-    clients[$runner]=loop
-    eventually 30 test -e "$work/client/ready"
-}
-finish_loop() {
-    touch "$work/client/stop"
-    wait "$runner"
-    unset "clients[$runner]"
-}
 says() { # FILTER
     jq -e "$1" "$work/loop.json" >/dev/null
-}
-of_loop() { # FILTER
-    status -e "first(.clients[] | select(.command == \"loop-runner\")) | $1" 2>/dev/null
-}
-is() { # FILTER
-    [ "$(of_loop "$1")" = true ]
 }
 sum=$((2 * 64 * (200000 * 199999 / 2)))
 
@@ -93,12 +68,6 @@ check "weirctl says so to people" eventually 5 grep -q 'blocked network:2' \
     <("$B/bin/weirctl" status --socket "$work/control.sock")
 check "it ends when it is told to" finish_loop
 
-count() { od -An -tu8 -N8 "$page" | tr -d ' '; }
-moves() { local before; before=$(count) && sleep 0.2 && [ "$(count)" != "$before" ]; }
-stands() { ! moves; }
-works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
-weirctl() { "$B/bin/weirctl" --socket "$work/control.sock" "$@"; }
-new_page() { rm -f "$page" && head -c 4096 /dev/zero >"$page" && chmod 666 "$page"; }
 check "a page for counts" new_page
 check "a busy loop that comes to scheduling points" begin --kernel spinner --page "$page" --n 1000000000000
 check "runs" eventually 30 moves
@@ -134,9 +103,6 @@ check "as weirctl says" is .stopped
 check "and stays so" stands
 check "is released" weirctl release "$(of_loop .client)"
 check "goes on" eventually 30 moves
-kill -KILL "$(program_of "$runner")"
-wait "$runner" 2>/dev/null
-unset "clients[$runner]"
-is_gone() { [ "$(status '[.clients[] | select(.command == "loop-runner")] | length')" = 0 ]; }
-check "it is killed, and is gone" eventually 30 is_gone
+check "it is killed" kill_loop
+check "and is gone" eventually 30 is_gone
 [ $failed -eq 0 ] || { tail -n 20 "$work"/*.log "$work/loop.json"; exit 1; }

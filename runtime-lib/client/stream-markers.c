@@ -63,6 +63,19 @@ bool stream_markers_passed(struct stream_markers *markers, unsigned *next, struc
 	return false;
 }
 
+bool stream_markers_pending(const struct stream_markers *markers, uint32_t life, uint64_t issued)
+{
+	unsigned n = markers ? atomic_load(&markers->n) : 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct stream_marker *marker = &markers->markers[i];
+		if (atomic_load(&marker->state) == MARKER_PENDING && marker->before.life == life &&
+		    marker->before.issued == issued)
+			return true;
+	}
+	return false;
+}
+
 void stream_markers_end(struct stream_markers *markers, bool context)
 {
 	unsigned n = markers ? atomic_exchange(&markers->n, 0) : 0;

@@ -35,5 +35,9 @@ void stream_markers_leave(struct stream_markers *markers, CUstream handle,
  * says what the stream has finished. False: there is none. */
 bool stream_markers_passed(struct stream_markers *markers, unsigned *next, struct progress *before);
 
+/* Worker: a marker right behind the first @issued launches of the stream was not passed, as of the
+ * last look. */
+bool stream_markers_pending(const struct stream_markers *markers, uint32_t life, uint64_t issued);
+
 /* The stream is gone, and the worker has finished with it. @context: its context still exists. */
 void stream_markers_end(struct stream_markers *markers, bool context);

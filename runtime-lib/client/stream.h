@@ -49,7 +49,12 @@ struct stream {
 	/* Worker: what was completed at the last look, STREAM_IDLE: all; and the ns that the
 	 * outstanding work has run since. */
 	uint64_t seen, ran;
-	_Atomic int capturing; /* a capture began in this stream */
+	struct overrun {
+		uint64_t completed, time; /* of the launch behind that many; ns */
+		bool seen, began;         /* at the last look; while gates were open */
+	} overrun;                        /* launch/overrun.h */
+	_Atomic uint64_t gated_inside;    /* number of the last launch that has gates inside */
+	_Atomic int capturing;            /* a capture began in this stream */
 
 	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
 	_Atomic uint32_t life;    /* how many streams have had this record */

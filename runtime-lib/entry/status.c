@@ -8,6 +8,7 @@
 #include "gates/start.h"
 #include "launch/learn.h"
 #include "launch/loops.h"
+#include "launch/overrun.h"
 #include "launch/preempt-slot.h"
 #include "launch/workers.h"
 #include "preempt/tuning.h"
@@ -85,6 +86,7 @@ void status_work(struct client *client, struct tick *tick)
 		atomic_store(&status->yield_measured[i], learning->yield_measured[i]);
 		atomic_store(&status->yield_predicted[i], learning->yield_predicted[i]);
 	}
+	overrun_tell(client, tick, status);
 	/* A shared bit is set by it, so what holds for bits of one's own (gates/demand.c) does
 	 * here. */
 	unsigned level = tick->binding->level;

@@ -132,6 +132,8 @@ static bool launch_sliced(struct stream *stream, const struct level_binding *bin
 		part[config->axis] = smaller(left, config->step);
 		if (!first)
 			gate_put(stream, binding, gate_kind(decision->yields, false));
+		else if (left > config->step)
+			atomic_store(&stream->gated_inside, atomic_load(&stream->begun));
 		*result = start(call, decision, part, stream, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(decision, *result) : true;

@@ -17,6 +17,7 @@ kubernetes:
 {{- end }}
 health: {{ toJson .Values.health }}
 unregistered: {{ toJson .Values.unregistered }}
+overruns: {{ toJson .Values.overruns }}
 policy: {{ .Values.policy }}
 mode: {{ .Values.mode }}
 gpus:
@@ -127,7 +128,7 @@ agent/config/config.c): a change of it restarts the pods. The plugin applies eve
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
 {{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" "computeAnnotation" "memoryFullAnnotation" "yieldAnnotation" "minRateAnnotation" }}
 {{- $mps := pick (default dict $file.mps) "program" "root" "preload" "dir" }}
-{{- $rest := omit $file "policy" "scheduling" "mode" "hardwarePreemption" "disobedience" "memoryDefault" "memoryFull" "memoryWait" "memoryOvercommit" "gpus" "logLevel" "limits" "health" "unregistered" "standalone" "levels" "mps" }}
+{{- $rest := omit $file "policy" "scheduling" "mode" "hardwarePreemption" "disobedience" "memoryDefault" "memoryFull" "memoryWait" "memoryOvercommit" "gpus" "logLevel" "limits" "health" "unregistered" "overruns" "standalone" "levels" "mps" }}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
 {{- end }}
 

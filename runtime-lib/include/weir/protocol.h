@@ -578,7 +578,10 @@ struct weir_status_page {
 	 * older library. */
 	_Atomic uint64_t yield_samples[WEIR_YIELD_KINDS], yield_measured[WEIR_YIELD_KINDS],
 		yield_predicted[WEIR_YIELD_KINDS];
-	uint8_t reserved[WEIR_PAGE_SIZE - 512];
+	/* ns that a kernel has stayed on the GPU since gates closed behind it; the longest of the
+	 * client's streams. Not counted: while the hardware stops it. 0: there is none. */
+	_Atomic uint64_t overrun;
+	uint8_t reserved[WEIR_PAGE_SIZE - 520];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -644,6 +647,7 @@ static_assert(offsetof(struct weir_status_page, loops) == 424, "page layout");
 static_assert(offsetof(struct weir_status_page, loops_blocked) == 448, "page layout");
 static_assert(offsetof(struct weir_status_page, yield_samples) == 464, "page layout");
 static_assert(offsetof(struct weir_status_page, yield_predicted) == 496, "page layout");
+static_assert(offsetof(struct weir_status_page, overrun) == 512, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_parts) == 408, "page layout");
 

@@ -1,0 +1,122 @@
+#include "scheduler/overrun.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "common/process.h"
+#include "scheduler/preemption.h"
+#include "scheduler/tenants.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+static bool is_blocked(const struct client *client)
+{
+	const struct gpu *gpu = client->gpu;
+
+	return client->level < WEIR_DEMAND_LEVELS && gpu->open &&
+	       atomic_load(&gpu->region.pages[client->level].demand->word);
+}
+
+/* The hardware stops the client, or leaves it short slices beside higher levels. */
+static bool is_out_of_the_way(const struct client *client)
+{
+	const struct gpu *gpu = client->gpu;
+	const struct channels_client *server = gpu->servers[client->level];
+	bool works =
+		preemption_works(client) || (server && gpu->self_test.state == SELF_TEST_WORKS);
+
+	return works &&
+	       (client->channels.stopped || (server && server->stopped) || is_blocked(client));
+}
+
+/* What the client says is no more than the time that has passed. */
+static void count(struct client *client, uint64_t now)
+{
+	struct overrun *overrun = &client->overrun;
+	uint64_t said = atomic_load(&client->pages.status->overrun);
+	uint64_t passed = overrun->looked ? now - overrun->looked : 0;
+
+	if (said < overrun->said || !said)
+		*overrun = (struct overrun){0};
+	if (said && !is_out_of_the_way(client))
+		overrun->time += smaller(said - overrun->said, passed);
+	overrun->said = said;
+	overrun->looked = now;
+}
+
+/* The driver tells who ran since @since, and this process did not. Clients that run at the same
+ * time may all count as their server. */
+static bool is_denied(struct client *client, uint64_t since)
+{
+	struct process_sample sample;
+
+	if (client_is_concurrent(client) || !process_use_tells(&client->gpu->use, since))
+		return false;
+	return !process_use_find(&client->gpu->use, client->pid, &sample) || sample.end <= since ||
+	       !sample.percent;
+}
+
+static void report(struct client *client)
+{
+	struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	client->overrun.told = true;
+	if (usage)
+		usage->quotas.overruns++;
+	log_limited(LOG_WARNING, 1,
+		    WHOSE
+		    "client %llu, pid %d: its kernel has not left the GPU for %.0f s, although "
+		    "others wait",
+		    WHO(client->tenant), (unsigned long long)client->number, (int)client->pid,
+		    (double)client->overrun.time / 1e9);
+}
+
+static void end(struct client *client)
+{
+	struct usage *usage = tenant_usage(client->tenant, client->gpu);
+	int r = process_signal(client->process, SIGKILL);
+
+	if (r == -ESRCH || client->overrun.killed)
+		return;
+	if (r < 0) {
+		log_limited(LOG_ERROR, 60, "cannot kill process %d: %s", (int)client->pid,
+			    strerror(-r));
+		return;
+	}
+	client->overrun.killed = true;
+	if (usage)
+		usage->quotas.overruns_killed++;
+	log_limited(LOG_WARNING, 1, WHOSE "killed process %d: its kernel did not leave the GPU",
+		    WHO(client->tenant), (int)client->pid);
+}
+
+static void look(struct client *client, const struct config_overruns *config, uint64_t now)
+{
+	struct overrun *overrun = &client->overrun;
+
+	count(client, now);
+	if (overrun->time < config->after * NS_PER_S)
+		return;
+	/* The answer is there at the next look. */
+	uint64_t asked = overrun->asked;
+	process_use_ask(&client->gpu->use, now);
+	overrun->asked = now;
+	if (!asked || is_denied(client, asked))
+		return;
+	if (!overrun->told)
+		report(client);
+	if (config->action == OVERRUNS_KILL)
+		end(client);
+}
+
+void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_t now)
+{
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+		if (config->action == OVERRUNS_IGNORE)
+			client->overrun = (struct overrun){0};
+		else
+			look(client, config, now);
+	}
+}
