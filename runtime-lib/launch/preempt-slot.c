@@ -308,6 +308,7 @@ void preempt_init(struct client *client)
 {
 	struct preempting *preempting = preempting_of(client);
 
+	atomic_store(&preempting->latest, NULL);
 	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++)
 		preempting->launches[i] = preempting->evictions[i] = 0;
 	preempting->blocks_saved = preempting->blocks_drained = preempting->bytes_saved = 0;

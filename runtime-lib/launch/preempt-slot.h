@@ -84,9 +84,8 @@ struct preempting {
 	_Atomic int slots_wanted;              /* by a stream */
 	_Atomic(struct preempt_slots *) slots; /* NULL until wanted; the worker makes them */
 	_Atomic uint64_t launches[WEIR_STATUS_FORMS];
-	/* Of the last launch whose workers can be bounded; NULL: none. */
+	/* Of the last launch whose workers can be bounded, of a tuned kernel; NULL: none. */
 	const struct launch_config *_Atomic latest;
-	const struct tuned_kernel *_Atomic latest_tuned;
 	/* Worker. */
 	uint64_t evictions[WEIR_STATUS_FORMS];
 	uint64_t blocks_saved, blocks_drained, bytes_saved;

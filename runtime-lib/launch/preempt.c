@@ -284,14 +284,6 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	return true;
 }
 
-static void note_latest(struct preempting *preempting, const struct launch_decision *decision)
-{
-	if (load_relaxed(&preempting->latest) == decision->config)
-		return;
-	store_relaxed(&preempting->latest_tuned, decision->tuned);
-	store_relaxed(&preempting->latest, decision->config);
-}
-
 bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 		    const struct level_binding *binding, const struct kernel_call *call,
 		    const struct launch_decision *decision, struct sample *sample, CUresult *result)
@@ -305,7 +297,7 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 	} else {
 		launched = launch_chain(stream, slot, binding, call, decision, sample, result);
 		if (launched)
-			note_latest(preempting_of(stream->client), decision);
+			store_relaxed(&preempting_of(stream->client)->latest, decision->config);
 	}
 	if (launched)
 		add_relaxed(&preempting_of(stream->client)->launches[decision->config->form], 1);

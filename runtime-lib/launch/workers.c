@@ -4,7 +4,6 @@
 #include "gates/demand-pages.h"
 #include "launch/preempt-slot.h"
 
-#include "weir/fnv.h"
 #include "weir/tickets.h"
 
 uint32_t workers_of(const struct level_binding *binding, const struct client *client,
@@ -21,31 +20,13 @@ uint32_t workers_of(const struct level_binding *binding, const struct client *cl
 	return (uint32_t)bound;
 }
 
-/* The agent's digest of a kernel is the same in all processes. */
-static uint64_t number_of(const struct tuned_kernel *tuned)
-{
-	const struct function *function = atomic_load(&tuned->function);
-	const struct kernel_profiles *profiles = function ? atomic_load(&function->profiles) : NULL;
-	const struct geometry *geometry = &tuned->geometry;
-
-	if (!profiles)
-		return 0;
-	uint64_t number = fnv_bytes(FNV_BASIS, profiles->kernel, sizeof(profiles->kernel));
-	number = fnv_bytes(number, geometry->grid, sizeof(geometry->grid));
-	number = fnv_bytes(number, geometry->block, sizeof(geometry->block));
-	number = fnv_bytes(number, &geometry->shared, sizeof(geometry->shared));
-	return number ? number : 1;
-}
-
 void workers_tell(const struct client *client, struct weir_status_page *status)
 {
-	const struct preempting *preempting = preempting_of(client);
-	const struct launch_config *config = atomic_load(&preempting->latest);
-	const struct tuned_kernel *tuned = atomic_load(&preempting->latest_tuned);
+	const struct launch_config *config = atomic_load(&preempting_of(client)->latest);
 
-	if (!config || !tuned || atomic_load(&tuned->client) != client)
+	if (!config)
 		return;
-	atomic_store(&status->worker_kernel, number_of(tuned));
+	atomic_store(&status->worker_kernel, tuning_number(config));
 	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
 		atomic_store(&status->worker_parts[i], config->parts[i]);
 }

@@ -1,12 +1,14 @@
 #include "preempt/tuning.h"
 
 #include "client/level-binding.h"
+#include "client/request.h"
 #include "gates/gate.h"
 #include "gates/waiting.h"
 #include "preempt/launch-queue.h"
 #include "preempt/sm-parts.h"
 
 #include "weir/drain.h"
+#include "weir/fnv.h"
 #include "weir/log.h"
 
 #include <string.h>
@@ -111,6 +113,7 @@ static struct tuned_kernel *make(struct client *client, const struct sampled *of
 	tuned->function = NULL;
 	tuned->geometry = of->geometry;
 	tuned->unloads = of->unloads;
+	tuned->number = 0;
 	tuned->taught = (struct profile_taught){0};
 	return tuned;
 }
@@ -397,6 +400,28 @@ static void ask(struct tuned_kernel *tuned)
 		autotune_no_forms(&tuned->tuner, "too many kernels");
 }
 
+/* The agent's digest of a kernel is the same in all processes. Here nobody frees the profiles: who
+ * unloads the code waits until the worker has left the driver. */
+static uint64_t number_of(const struct function *function, const struct geometry *geometry)
+{
+	const struct kernel_profiles *profiles = atomic_load(&function->profiles);
+
+	if (!profiles)
+		return 0;
+	uint64_t number = fnv_bytes(FNV_BASIS, profiles->kernel, sizeof(profiles->kernel));
+	number = fnv_bytes(number, geometry->grid, sizeof(geometry->grid));
+	number = fnv_bytes(number, geometry->block, sizeof(geometry->block));
+	number = fnv_bytes(number, &geometry->shared, sizeof(geometry->shared));
+	return number ? number : 1;
+}
+
+uint64_t tuning_number(const struct launch_config *config)
+{
+	size_t offset = (size_t)((const char *)config - (const char *)kernels);
+
+	return offset < sizeof(kernels) ? kernels[offset / sizeof(kernels[0])].number : 0;
+}
+
 static void give_forms(struct tuned_kernel *tuned, const struct autotune_situation *at)
 {
 	struct function *function = atomic_load(&tuned->function);
@@ -406,6 +431,7 @@ static void give_forms(struct tuned_kernel *tuned, const struct autotune_situati
 		autotune_no_forms(&tuned->tuner, "it is not rewritten");
 		return;
 	}
+	tuned->number = number_of(function, &tuned->geometry);
 	struct kernel_facts facts = facts_of(tuned, rewritten);
 	struct profile_subject subject = subject_of(tuned);
 	if (!profile_take(&subject, at, &facts))

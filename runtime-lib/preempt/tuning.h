@@ -16,6 +16,7 @@ struct tuned_kernel {
 	/* Worker. */
 	struct geometry geometry;
 	uint32_t unloads; /* kernel_unloads() before it was launched */
+	uint64_t number;  /* tuning_number() */
 	struct autotuner tuner;
 	struct profile_taught taught;
 };
@@ -47,6 +48,10 @@ void tuning_work(struct client *client);
 
 /* Worker: how many kernels the client launches now that are not settled. */
 uint64_t tuning_count(const struct client *client);
+
+/* Worker: a number for the kernel and geometry that a tuned kernel's @config is for, the same in
+ * all processes; 0: not known. */
+uint64_t tuning_number(const struct launch_config *config);
 
 /* Any thread: the kernel's code is being unloaded. */
 void tuning_code_gone(const struct function *function);

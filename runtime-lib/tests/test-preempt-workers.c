@@ -119,6 +119,28 @@ static void tells_what_a_worker_takes(void **state)
 	gone(n);
 }
 
+/* A context's slot is used again, and with it what the former context's launches left there. */
+static void tells_nothing_of_a_former_context(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	bound(kernel, BLOCKS, 1);
+	const struct client *former = client;
+	assert_true(eventually(agent.status->worker_parts[0] > 0));
+	gone(n);
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		agent.status->worker_parts[i] = 0; /* the next one has a page of its own */
+	agent.status->launches = 0;
+	agent.control->workers = 0;
+	n = welcomed(1);
+	assert_ptr_equal(client, former);
+	launch_call(n, (CUfunction)(uintptr_t)0x8000, 1);
+	assert_true(eventually(agent.status->launches >= 2));
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		assert_int_equal(agent.status->worker_parts[i], 0);
+	gone(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +148,7 @@ int main(void)
 		cmocka_unit_test(bounds_no_grid_that_fits),
 		cmocka_unit_test(goes_ahead),
 		cmocka_unit_test(tells_what_a_worker_takes),
+		cmocka_unit_test(tells_nothing_of_a_former_context),
 	};
 
 	driver_load();

@@ -80,7 +80,10 @@ static void what_one_process_learns_settles_the_next(void **state)
 	assert_int_equal(learned.profile.geometry.block[0], 64);
 	assert_int_equal(learned.profile.geometry.sms, NULL_SMS);
 	assert_true(weir_profile_is_sane(&learned.profile));
-	enum weir_form form = config_in_use(tuned_for(kernel), WAITING_NOBODY)->form;
+	const struct launch_config *config = config_in_use(tuned_for(kernel), WAITING_NOBODY);
+	enum weir_form form = config->form;
+	uint64_t number = tuning_number(config);
+	assert_true(number);
 	assert_int_equal(learned.profile.choices[WAITING_NOBODY].form, form);
 	context_gone(n);
 
@@ -93,7 +96,9 @@ static void what_one_process_learns_settles_the_next(void **state)
 	assert_true(eventually(settled(kernel)));
 	assert_false(tuned_for(kernel)->tuner.measured);
 	assert_int_equal(tuned_for(kernel)->tuner.compared, 0);
-	assert_int_equal(config_in_use(tuned_for(kernel), WAITING_NOBODY)->form, form);
+	config = config_in_use(tuned_for(kernel), WAITING_NOBODY);
+	assert_int_equal(config->form, form);
+	assert_true(tuning_number(config) == number); /* the agent knows it again */
 	for (int i = 0; i < 20; i++)
 		launch_again(n, kernel);
 	assert_true(fake_agent_quiet(&agent)); /* it has learned nothing new */
@@ -132,6 +137,7 @@ static void nothing_is_taught_without_a_profile(void **state)
 	assert_true(settles(n, kernel, BLOCKS));
 	launch_again(n, kernel);
 	assert_true(fake_agent_quiet(&agent));
+	assert_int_equal(tuning_number(config_in_use(tuned_for(kernel), WAITING_NOBODY)), 0);
 	assert_true(agent.hello.flags & WEIR_HELLO_TAKES_PROFILES);
 	context_gone(n);
 }
