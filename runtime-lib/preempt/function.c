@@ -486,6 +486,7 @@ void function_unload(const void *owner)
 
 void function_forget(struct client *client)
 {
+	load_moment_over(client); /* the worker is through with the client */
 	atomic_fetch_add(&code_unloads, 1);
 	if (!atomic_load(&used))
 		return;

@@ -9,7 +9,7 @@
  * nothing runs and a first launch waits for the code: @awaited. */
 bool load_moment(struct client *client, bool awaited);
 
-/* Nothing waits to be loaded any more. */
+/* Nothing waits to be loaded any more. Also when the client has ended. */
 void load_moment_over(const struct client *client);
 
 /* While code waits to be loaded, a stream that never runs dry shows by markers that it moves. */

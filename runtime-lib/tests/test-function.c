@@ -365,6 +365,59 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 	context_gone(n);
 }
 
+/* It is known how long the kernel takes, and a launch of it runs on. */
+static CUmodule with_known_work(unsigned n)
+{
+	const struct geometry geometry = {(CUfunction)0x9000, {1, 1, 1}, {32, 1, 1}, 0};
+	const struct kernel_time *kernel = kernel_find(kernel_key(&geometry));
+
+	for (int i = 0; i < 1000 && !kernel_mean(kernel); i++) {
+		measure_next();
+		launch_on(STREAM(n, 1));
+		cuStreamSynchronize(STREAM(n, 1));
+		usleep(1000);
+	}
+	assert_true(kernel_mean(kernel));
+	launch_on(STREAM(n, 1));
+	cuStreamSynchronize(STREAM(n, 1));
+	driver->streams_busy = driver->events_busy = 1;
+	launch_on(STREAM(n, 1));
+	return load(PTX);
+}
+
+/* How long a context waited for the moment says nothing of the next one in its slot. */
+static void each_context_waits_for_its_own_moment(void **state)
+{
+	(void)state;
+	unsigned n = context_welcomed(2);
+	const struct client *former = client;
+	CUmodule module = with_known_work(n);
+	wanted(get(module, "add"));
+	answer_well("add");
+	assert_true(eventually(atomic_load(&request_at(client, 0)->state) == REQUEST_ANSWERED));
+	usleep(50000);
+	context_gone(n);
+	driver->streams_busy = driver->events_busy = 0;
+
+	n = context_welcomed(2);
+	assert_ptr_equal(client, former);
+	for (int i = 0; i < 7; i++) { /* another number than of the former one */
+		launch_on(STREAM(n, 1));
+		cuStreamSynchronize(STREAM(n, 1));
+	}
+	module = with_known_work(n);
+	int loaded = driver->modules_loaded;
+	struct function *function = wanted(get(module, "sub"));
+	answer_well("sub");
+	assert_true(eventually(atomic_load(&request_at(client, 0)->state) == REQUEST_ANSWERED));
+	usleep(200000);
+	assert_int_equal(driver->modules_loaded, loaded); /* nothing is seen to end */
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(becomes(function, FUNCTION_READY));
+	cuModuleUnload(module);
+	context_gone(n);
+}
+
 static int max_dynamic(CUfunction function)
 {
 	int value = 0;
@@ -551,6 +604,7 @@ int main(void)
 		cmocka_unit_test(the_service_may_be_away),
 		cmocka_unit_test(answers_after_the_end_belong_to_no_client),
 		cmocka_unit_test(code_is_loaded_when_nothing_can_hang),
+		cmocka_unit_test(each_context_waits_for_its_own_moment),
 		cmocka_unit_test(attributes_hold_for_forms),
 		cmocka_unit_test(clusters_have_no_forms),
 		cmocka_unit_test(libraries_are_in_each_context_their_own),
