@@ -69,6 +69,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->raise_mark = 0;
 	stream->overrun = (struct overrun){0};
 	stream->gated_inside = 0;
+	stream->seen = STREAM_IDLE;
 	stream->capturing = 0;
 	stream->slot = NULL;
 	stream->slot_wanted = 0;

@@ -311,6 +311,33 @@ static void every_stream_is_governed(void **state)
 		assert_null(stream_known(OF_MANY(i), false));
 }
 
+/* A context that no agent has welcomed, so the worker leaves it alone. */
+static void time_before_a_stream_was_not_run_by_it(void **state)
+{
+	const unsigned n = 200;
+	bool too_late = false;
+
+	(void)state;
+	cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	struct client *alone = client_find(CONTEXT(n));
+	assert_non_null(alone);
+	assert_null(alone->binding);
+	for (unsigned life = 0; life < 2; life++) { /* a new record, and the same one again */
+		struct stream *stream = stream_find(STREAM(n, 2), false);
+		assert_non_null(stream);
+		atomic_store(&stream->begun, 1);
+		atomic_store(&stream->issued, 1);
+		atomic_store(&stream->predicted, 10 * NS_PER_MS);
+		assert_int_equal(streams_remaining(alone, 3600 * NS_PER_S, &too_late),
+				 10 * NS_PER_MS);
+		assert_int_equal(streams_remaining(alone, 3 * NS_PER_MS, &too_late), 7 * NS_PER_MS);
+		assert_false(too_late);
+		cuStreamDestroy_v2(STREAM(n, 2));
+		assert_null(stream_known(STREAM(n, 2), false));
+	}
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -324,6 +351,7 @@ int main(void)
 		cmocka_unit_test(every_context_is_governed),
 		cmocka_unit_test(every_stream_is_governed),
 		cmocka_unit_test(slot_is_free_when_its_client_is_forgotten),
+		cmocka_unit_test(time_before_a_stream_was_not_run_by_it),
 	};
 
 	driver_load();
