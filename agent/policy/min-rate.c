@@ -125,7 +125,9 @@ static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint
 	}
 	rate->turn.done += done_now;
 	rate->turn.time += use->time;
-	uint64_t least = rate->turn.time * (MIN_RATE_ONE + 3 * rate->wanted) / (4 * MIN_RATE_ONE);
+	/* Others may have no work for weeks. */
+	uint64_t least = (uint64_t)((unsigned __int128)rate->turn.time *
+				    (MIN_RATE_ONE + 3 * rate->wanted) / (4 * MIN_RATE_ONE));
 	uint64_t sum = larger(rate->turn.done, least), before = rate->turn.counted;
 	rate->turn.counted = larger(sum, before);
 	return rate->turn.counted - before;

@@ -104,6 +104,7 @@ struct gpu {
 	bool limited;           /* a client has a compute limit */
 	uint64_t limits_looked; /* when they were charged last */
 	bool rated;             /* a client has a minimum rate */
+	uint64_t rates_sum;     /* of these, in thousandths */
 	uint64_t rates_looked;
 	uint64_t yields_due; /* when yields are looked at next */
 	uint64_t looked;     /* when at its clients last */

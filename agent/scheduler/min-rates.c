@@ -47,13 +47,17 @@ bool min_rates_hold(const struct client *client)
 	       min_rates_sum(gpu) > client->tenant->min_rate;
 }
 
-static bool tenant_has_work(const struct gpu *gpu, const struct tenant *tenant)
+/* Which containers have work. Once a look: each client has a page of its own. */
+static void find_work(const struct gpu *gpu)
 {
-	bool work = false;
+	struct usage *usage;
 
-	for (const struct client *client = tenant->clients; client; client = client->tenant_next)
-		work |= client->gpu == gpu && has_work(client);
-	return work;
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		if ((usage = rated(client)))
+			usage->rate_works = false;
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		if ((usage = rated(client)))
+			usage->rate_works |= has_work(client);
 }
 
 /* It has work, and not enough credit to leave anything to others. */
@@ -61,7 +65,7 @@ static bool lacks(const struct client *client)
 {
 	const struct usage *usage = rated(client);
 
-	return usage && !usage->rate.ahead && tenant_has_work(client->gpu, client->tenant);
+	return usage && !usage->rate.ahead && usage->rate_works;
 }
 
 static bool has_others(const struct gpu *gpu, const struct tenant *tenant)
@@ -77,15 +81,6 @@ static bool others_have_work(const struct gpu *gpu, const struct tenant *tenant)
 {
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		if (client->tenant != tenant && has_work(client))
-			return true;
-	return false;
-}
-
-/* Of several that are ahead none makes room for another one. */
-static bool is_awaited(const struct gpu *gpu, const struct tenant *tenant)
-{
-	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
-		if (client->tenant != tenant && has_work(client) && !rated(client))
 			return true;
 	return false;
 }
@@ -219,6 +214,9 @@ struct lacking {
 	uint8_t lasting;
 	uint8_t holding; /* also among same-level clients */
 	const struct client *learning;
+	/* A client without a rate has work. Of several with rates that are ahead none makes room
+	 * for another one. */
+	bool others;
 };
 
 static struct lacking find_lacking(const struct gpu *gpu)
@@ -226,6 +224,7 @@ static struct lacking find_lacking(const struct gpu *gpu)
 	struct lacking found = {0};
 
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		found.others |= !rated(client) && has_work(client);
 		if (!lacks(client))
 			continue;
 		const struct min_rate *rate = &rated(client)->rate;
@@ -261,8 +260,7 @@ static void apply(struct gpu *gpu, struct client *client, const struct lacking *
 	bool leaves = usage && usage->rate.ahead;
 	bool in_turns = leaves && !runs_beside(client);
 
-	client->kept_out =
-		waits(client, lacking, leaves) || (in_turns && is_awaited(gpu, client->tenant));
+	client->kept_out = waits(client, lacking, leaves) || (in_turns && lacking->others);
 	client->leaves = leaves;
 	client_set_flag(client, WEIR_CONTROL_LEAVES, leaves);
 	if (!usage)
@@ -279,7 +277,7 @@ static uint64_t next_look(const struct gpu *gpu, const struct client *client,
 {
 	uint64_t due = min_rate_next(&usage->rate);
 
-	if (!tenant_has_work(gpu, client->tenant))
+	if (!usage->rate_works)
 		return POLICY_NEVER;
 	if (!has_others(gpu, client->tenant))
 		return now + MIN_RATES_ALONE_NS;
@@ -296,6 +294,7 @@ uint64_t min_rates_look(struct gpu *gpu, uint64_t now)
 
 	if (!gpu->rated)
 		return POLICY_NEVER;
+	find_work(gpu);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		if (client_is_first(client) && (usage = rated(client)))
 			charge(gpu, client, usage, passed);
@@ -314,11 +313,7 @@ uint64_t min_rates_look(struct gpu *gpu, uint64_t now)
 
 uint64_t min_rates_sum(const struct gpu *gpu)
 {
-	uint64_t sum = 0;
-
-	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
-		sum += client_is_first(client) ? client->tenant->min_rate : 0;
-	return sum;
+	return gpu->rates_sum;
 }
 
 static void end(struct gpu *gpu, struct client *client)
@@ -335,6 +330,7 @@ void min_rates_refresh(struct gpu *gpu, uint64_t now)
 	bool before = gpu->rated;
 
 	gpu->rated = false;
+	gpu->rates_sum = 0;
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		uint32_t wanted = client->tenant->min_rate;
 		struct usage *usage =
@@ -342,6 +338,7 @@ void min_rates_refresh(struct gpu *gpu, uint64_t now)
 		if (usage)
 			min_rate_set(&usage->rate, wanted);
 		gpu->rated |= rated(client) != NULL;
+		gpu->rates_sum += client_is_first(client) ? wanted : 0;
 		client_set_flag(client, WEIR_CONTROL_RATED,
 				rated(client) && has_others(gpu, client->tenant));
 		if (!rated(client))

@@ -244,7 +244,8 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	if (scheduler->record.gpu == client->gpu)
 		record_launches(&scheduler->record, &client->recorded,
 				atomic_load(&status->gpu_time), now);
-	workers_report(client);
+	if (client->gpu->queues.policy->plan)
+		workers_report(client);
 	if (cost_of(client) != client->entry.cost) {
 		struct run_queue_entry news = describe(client);
 		run_queues_change(&client->gpu->queues, &client->entry, &news, now);

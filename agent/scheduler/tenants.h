@@ -46,7 +46,8 @@ struct usage {
 	uint64_t held;      /* ns that its clients were held for same-level clients, or by hand */
 	struct limit limit; /* of compute */
 	struct min_rate rate;
-	bool rate_alone;    /* min-rates.c's: nobody else could run at the last look */
+	/* min-rates.c's, as of its last look: nobody else could run; a client has work. */
+	bool rate_alone, rate_works;
 	uint32_t rate_told; /* min-rate-report.c's */
 	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;

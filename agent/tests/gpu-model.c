@@ -34,30 +34,58 @@ static bool is_blocked(const struct client *client)
 	return client->level < WEIR_DEMAND_LEVELS && world.demand[client->level].word;
 }
 
+/* A launch that has begun goes on for a while. */
+static bool runs(unsigned i)
+{
+	const struct client *client = &world.clients[i];
+	bool may = !world.control[i].hold && !is_blocked(client);
+
+	if (!client->gpu || !world.status[i].outstanding || hardware.stands[i])
+		return false;
+	if (may)
+		hardware.went_on[i] = 0;
+	else if (!hardware.went_on[i])
+		hardware.went_on[i] = world.now;
+	return may || world.now - hardware.went_on[i] < hardware.leaves[i];
+}
+
+static unsigned weight(unsigned i)
+{
+	return hardware.weights[i] ? hardware.weights[i] : 1;
+}
+
+static void report(unsigned i)
+{
+	uint64_t launch = hardware.launch[i] ? hardware.launch[i] : 2 * MS;
+
+	if (hardware.silent[i] ||
+	    (hardware.tells[i] &&
+	     world.now / hardware.tells[i] == (world.now + STEP) / hardware.tells[i]))
+		return;
+	world.status[i].executed = 1 + hardware.ran[i] / launch * launch;
+}
+
 static void pass(uint64_t ns)
 {
-	bool runs[WORLD_CLIENTS];
-	unsigned n = 0;
+	bool ran[WORLD_CLIENTS];
+	unsigned all = 0;
 
 	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
-		const struct client *client = &world.clients[i];
-		if (!client->gpu)
+		if (!world.clients[i].gpu)
 			continue;
 		take_effect(i);
 		hardware.enabled[i] += hardware.stands[i] ? 0 : ns;
-		runs[i] = world.status[i].outstanding && !hardware.stands[i] &&
-			  !world.control[i].hold && !is_blocked(client);
-		n += runs[i];
+		ran[i] = runs(i);
+		all += ran[i] ? weight(i) : 0;
 		hardware.busy[i] += world.status[i].outstanding ? ns : 0;
 		if (world.now / REPORT != (world.now + ns) / REPORT)
 			world.status[i].demand_time = hardware.busy[i];
 	}
 	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
-		if (!world.clients[i].gpu || !runs[i])
+		if (!world.clients[i].gpu)
 			continue;
-		hardware.ran[i] += ns / n;
-		if (!hardware.silent[i]) /* kernels of 2 ms */
-			world.status[i].executed = 1 + hardware.ran[i] / (2 * MS) * (2 * MS);
+		hardware.ran[i] += ran[i] ? ns * weight(i) / all : 0;
+		report(i);
 	}
 	world.now += ns;
 }

@@ -13,6 +13,12 @@ extern struct gpu_model {
 	bool stands[WORLD_CLIENTS];
 	bool silent[WORLD_CLIENTS];   /* reports nothing */
 	uint64_t busy[WORLD_CLIENTS]; /* ns with work; reported each 5 ms */
+	/* Under MPS. 0: 1, and at once. */
+	unsigned weights[WORLD_CLIENTS]; /* what they get of the GPU beside each other */
+	uint64_t leaves[WORLD_CLIENTS];  /* ns for which launches go on that have begun */
+	uint64_t went_on[WORLD_CLIENTS]; /* since when it must not begin another; 0: it may */
+	/* ns. 0: launches of 2 ms, reported as they end. */
+	uint64_t launch[WORLD_CLIENTS], tells[WORLD_CLIENTS];
 } hardware;
 
 int model_set_up(void **state);

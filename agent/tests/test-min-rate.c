@@ -240,6 +240,21 @@ static void time_alone_is_no_credit(void **state)
 	assert_in_range(had(&model, SECOND), 780, 820);
 }
 
+/* Alone for weeks it stays ahead, though it reports nothing. */
+static void stays_ahead_alone(void **state)
+{
+	struct model model = new_model(900);
+	struct min_rate_use use = {.time = SECOND, .alone = true};
+
+	(void)state;
+	run(&model, SECOND);
+	for (unsigned day = 0; day < 70; day++) {
+		for (unsigned second = 0; second < 86400; second++)
+			min_rate_charge(&model.rate, &use);
+		assert_true(model.rate.ahead);
+	}
+}
+
 /* A client that reports no work, too much, or more by the second, does not keep others out: they
  * have about a quarter of their part. */
 static void lies_gain_little(void **state)
@@ -344,6 +359,7 @@ int main(void)
 		cmocka_unit_test(leaves_the_rest),
 		cmocka_unit_test(follows),
 		cmocka_unit_test(time_alone_is_no_credit),
+		cmocka_unit_test(stays_ahead_alone),
 		cmocka_unit_test(lies_gain_little),
 		cmocka_unit_test(survives_hostile_numbers),
 		cmocka_unit_test(says_what_hinders),

@@ -78,6 +78,53 @@ static void test_below_mps(void **state)
 	assert_int_equal(world.control[1].hold, 0);
 }
 
+/* Per mille: what both get, whatever the launches and how late they are reported. */
+static void both_get_theirs(void)
+{
+	static const uint64_t launches[] = {MS / 2, 2 * MS, 8 * MS}, tells[] = {0, 2 * MS, 5 * MS};
+
+	for (unsigned i = 0; i < countof(launches) * countof(tells); i++) {
+		hardware.launch[0] = launches[i % countof(launches)];
+		hardware.tells[0] = tells[i / countof(launches)];
+		for (uint32_t rate = 500; rate <= 900; rate += 100) {
+			world.tenants[0].min_rate = rate;
+			change();
+			run(SECOND);
+			uint64_t low = hardware.ran[1];
+			assert_in_range(ms_of(0, 4 * SECOND) / 4, rate - 10, rate + 20);
+			assert_in_range((hardware.ran[1] - low) / (4 * MS), 1000 - rate - 20,
+					1000 - rate + 10);
+		}
+	}
+}
+
+static void begin_beside(enum sharing sharing)
+{
+	come_with(0, 2, 500, sharing);
+	come_with(1, 0, 0, sharing);
+	show(0);
+	work(1, 50 * MS);
+	world.status[0].outstanding = 100;
+	world.status[1].outstanding = 25; /* launches of 2 ms */
+	both_get_theirs();
+}
+
+static void test_both_in_turns(void **state)
+{
+	(void)state;
+	begin_beside(TIMESLICE);
+}
+
+/* Beside the one below it gets a fifth of the GPU, and that one's launches go on for a while. */
+static void test_both_mps(void **state)
+{
+	(void)state;
+	hardware.weights[0] = 1;
+	hardware.weights[1] = 4;
+	hardware.leaves[1] = 2 * MS;
+	begin_beside(MPS);
+}
+
 /* What it ran while it had none is no credit. */
 static void test_later(void **state)
 {
@@ -278,6 +325,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		RATE_TEST(test_below_timeslice),
 		RATE_TEST(test_below_mps),
+		RATE_TEST(test_both_in_turns),
+		RATE_TEST(test_both_mps),
 		RATE_TEST(test_later),
 		RATE_TEST(test_stops),
 		RATE_TEST(test_demand),

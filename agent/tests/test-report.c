@@ -658,7 +658,8 @@ static void missed_minimum_rates_are_told_once_for_each_cause(void **state)
 		{.identity = {.in_pod = true, .pod_uid = "u-2"}, .namespace_ = "other"}};
 	struct client clients[] = {{.tenant = &tenants[0], .gpu_next = &clients[1]},
 				   {.tenant = &tenants[1]}};
-	struct gpu gpu = {.id = "GPU-1", .clients = clients, .rated = true};
+	struct gpu gpu = {
+		.id = "GPU-1", .clients = clients, .rated = true, .rates_sum = MIN_RATE_ONE};
 	struct pods *some = (struct pods *)&gpu; /* never looked at */
 	const uint32_t rates[] = {800, 200};
 
@@ -685,6 +686,7 @@ static void missed_minimum_rates_are_told_once_for_each_cause(void **state)
 	assert_non_null(strstr(server.seen[1].body, "higher-level clients have work"));
 	rate->missed = false;
 	tenants[1].min_rate = 700;
+	gpu.rates_sum = 1500;
 	min_rate_report_look(client.events, some, &gpu);
 	min_rate_report_look(client.events, some, &gpu);
 	run_until(4);
