@@ -23,7 +23,10 @@ struct generator {
 	unsigned threads, labels, masks;
 	unsigned room; /* number of further statements */
 	bool some_left;
+	bool copies; /* an asynchronous copy is under way */
 	enum leaving leaving;
+	unsigned end, next; /* labels of the innermost loop */
+	bool in_loop, loops_together;
 	unsigned swap; /* barrier numbers: 0 to 2 for all threads, 3 to 5 for some; or with 3 added,
 			  modulo 6 */
 };
@@ -93,6 +96,43 @@ static void look_up(struct generator *g)
 			"%%d1, %s;\n"
 			"\tadd.u64 %%d0, %%d0, %%d1;\n\tld.%s.u32 %%v%u, [%%d0];\n",
 			value(g), ENTRIES - 1, tables[which].name, tables[which].space, value(g));
+}
+
+/* Registers of other sizes, which live as long as the values do. */
+static void other_sizes(struct generator *g)
+{
+	unsigned to = value(g);
+
+	if (pick(g, 2))
+		fprintf(g->text,
+			"\tmad.lo.u64 %%w0, %%w0, %u, %%w1;\n\tmov.b64 {%%t0, %%t1}, %%w0;\n"
+			"\txor.b32 %%v%u, %%v%u, %%t1;\n\tcvt.u64.u32 %%w1, %%v%u;\n",
+			random_next(&g->random), to, to, value(g));
+	else
+		fprintf(g->text,
+			"\tmad.lo.u16 %%h0, %%h0, %%h1, %%h2;\n\tcvt.u32.u16 %%t0, %%h0;\n"
+			"\txor.b32 %%v%u, %%v%u, %%t0;\n\tcvt.u16.u32 %%h%u, %%v%u;\n",
+			to, to, 1 + pick(g, 2), value(g));
+}
+
+/* Predicates that live as long, and guards. */
+static void guarded(struct generator *g)
+{
+	unsigned to = value(g);
+
+	fprintf(g->text,
+		"\tsetp.lt.and.u32 %%q0|%%q1, %%v%u, %%v%u, %%q%u;\n\txor.pred %%q2, %%q2, %%q0;\n"
+		"\t@%%q2 mad.lo.u32 %%v%u, %%v%u, %u, 1;\n\t@!%%q%u ld.const.u32 %%v%u, "
+		"[constants+%u];\n",
+		value(g), value(g), pick(g, 3), to, to, random_next(&g->random) | 1, pick(g, 3),
+		value(g), 4 * pick(g, ENTRIES));
+}
+
+/* The lanes that happen to be here. */
+static void meet(struct generator *g)
+{
+	fprintf(g->text, "\tactivemask.b32 %%m%u;\n\tbar.warp.sync %%m%u;\n", g->masks, g->masks);
+	g->masks++;
 }
 
 static void count(struct generator *g)
@@ -211,6 +251,22 @@ static void fade(struct generator *g)
 	g->masks++;
 }
 
+/* The copy may be under way when the thread exits. */
+static void copy(struct generator *g, unsigned depth, bool together)
+{
+	unsigned to = value(g);
+
+	fprintf(g->text, "\tcp.async.ca.shared.global [%%mine+%u], [%%in+%u], 4;\n", 4 * g->threads,
+		4 * pick(g, GENERATED_INPUTS));
+	g->copies = true;
+	statements(g, depth + 1, together);
+	g->copies = false;
+	fprintf(g->text,
+		"\tcp.async.wait_all;\n\tld.shared.u32 %%t0, [%%mine+%u];\n"
+		"\txor.b32 %%v%u, %%v%u, %%t0;\n",
+		4 * g->threads, to, to);
+}
+
 /* Two warps with barriers of their own. */
 static void between_some(struct generator *g)
 {
@@ -222,7 +278,8 @@ static void between_some(struct generator *g)
 		"\tbar.sync %u, 64;\n\txor.b32 %%t0, %%thread, 32;\n\tshl.b32 %%t0, %%t0, 2;\n"
 		"\tadd.u32 %%t0, %%t0, %%words;\n\tld.shared.u32 %%v%u, [%%t0];\n",
 		label, value(g), for_some(g), value(g));
-	fprintf(g->text, "\tbar.sync %u, 64;\nL%u:\n", for_some(g), label);
+	fprintf(g->text, "\tbar.red.popc.u32 %%v%u, %u, 64, %%p2;\nL%u:\n", value(g), for_some(g),
+		label);
 	barrier(g);
 }
 
@@ -260,6 +317,15 @@ static void leave(struct generator *g, bool together)
 	g->some_left = g->some_left || !uniform || !together;
 }
 
+/* Out of the innermost loop, or to its next round. */
+static void jump(struct generator *g, bool together)
+{
+	if (!g->in_loop || g->copies || (g->loops_together && !together))
+		return;
+	condition(g, g->loops_together);
+	fprintf(g->text, "\t@%%p0 bra L%u;\n", pick(g, 2) ? g->end : g->next);
+}
+
 static void choose(struct generator *g, unsigned depth, bool together)
 {
 	bool uniform = pick(g, 2);
@@ -277,15 +343,25 @@ static void loop(struct generator *g, unsigned depth, bool together)
 {
 	bool uniform = pick(g, 2);
 	unsigned label = g->labels++;
+	struct generator outer = *g;
 
 	/* A thread that exits in one iteration is missing in the next. */
 	g->some_left = g->some_left || g->leaving == LEAVE_ANYBODY;
+	g->end = g->labels++;
+	g->next = g->labels++;
+	g->in_loop = true;
+	g->loops_together = together && uniform;
 	fprintf(g->text, "\tand.b32 %%c%u, %s%u, 3;\nL%u:\n", depth, uniform ? "%b" : "%v",
 		uniform ? 0 : value(g), label);
 	statements(g, depth + 1, together && uniform);
 	fprintf(g->text,
-		"\tsetp.eq.u32 %%p0, %%c%u, 0;\n\tsub.u32 %%c%u, %%c%u, 1;\n\t@!%%p0 bra L%u;\n",
-		depth, depth, depth, label);
+		"L%u:\n\tsetp.eq.u32 %%p0, %%c%u, 0;\n\tsub.u32 %%c%u, %%c%u, 1;\n"
+		"\t@!%%p0 bra L%u;\nL%u:\n",
+		g->next, depth, depth, depth, label, g->end);
+	g->end = outer.end;
+	g->next = outer.next;
+	g->in_loop = outer.in_loop;
+	g->loops_together = outer.loops_together;
 }
 
 static void table(struct generator *g)
@@ -308,7 +384,7 @@ static void table(struct generator *g)
 
 static void statement(struct generator *g, unsigned depth, bool together)
 {
-	unsigned kind = pick(g, 32);
+	unsigned kind = pick(g, 40);
 
 	if (kind < 3 && together)
 		exchange(g, false);
@@ -338,6 +414,16 @@ static void statement(struct generator *g, unsigned depth, bool together)
 		load(g);
 	else if (kind < 27)
 		look_up(g);
+	else if (kind < 29)
+		other_sizes(g);
+	else if (kind < 31)
+		guarded(g);
+	else if (kind < 32)
+		meet(g);
+	else if (kind < 34)
+		jump(g, together);
+	else if (kind < 35 && !g->copies && depth < DEPTH_MAX)
+		copy(g, depth, together);
 	else
 		compute(g);
 }
@@ -351,7 +437,7 @@ static void statements(struct generator *g, unsigned depth, bool together)
 }
 
 static const char head[] =
-	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".version 7.0\n.target sm_80\n.address_size 64\n"
 	".extern .shared .align 4 .b8 words_memory[];\n"
 	".visible .const .align 4 .b32 constants[8] = {1, 22, 333, 4444, 55555, 6, 77, 888};\n"
 	".visible .global .align 4 .b32 table[8] = {9, 88, 777, 6666, 55555, 4, 33, 222};\n"
@@ -360,9 +446,10 @@ static const char head[] =
 	"\txor.b32 %r1, %r1, %r2;\n\tst.param.b32 [out], %r1;\n\tret;\n}\n"
 	".visible .entry " GENERATED_KERNEL "(\n\t.param .u64 out,\n\t.param .u64 in,\n"
 	"\t.param .u32 n\n)\n{\n\t.reg .b32 %v<8>, %t<4>, %c<8>, %b0, %bx, %by, %bz, %n;\n"
-	"\t.reg .b32 %thread, %mine, %words, %grid, %m<64>;\n\t.reg .b64 %d<4>, %in, %own, "
+	"\t.reg .b32 %thread, %mine, %words, %grid, %m<99>;\n\t.reg .b64 %d<4>, %in, %own, "
 	"%counters;\n"
-	"\t.reg .pred %p<4>;\n\t.local .align 4 .b8 array[16];\n";
+	"\t.reg .pred %p<4>, %q<3>;\n\t.reg .b64 %w<2>;\n\t.reg .b16 %h<3>;\n\t.local .align 4 .b8 "
+	"array[16];\n";
 
 static const char begin[] =
 	"\tld.param.u64 %in, [in];\n\tld.param.u64 %own, [out];\n\tld.param.u32 %n, [n];\n"
@@ -396,6 +483,10 @@ static void prologue(struct generator *g)
 		"\tst.shared.u32 [sums+8], %%t1;\n\tst.shared.u32 [sums+12], %%t1;\nSTART:\n"
 		"\tbar.sync 0;\n",
 		pick(g, 40));
+	fputs("\tsetp.gt.u32 %q0, %thread, 9;\n\tsetp.lt.u32 %q1, %thread, %n;\n"
+	      "\tsetp.gt.u32 %q2, %b0, 2;\n\tcvt.u64.u32 %w0, %thread;\n\tcvt.u64.u32 %w1, %n;\n"
+	      "\tcvt.u16.u32 %h0, %thread;\n\tmov.b16 %h1, 77;\n\tmov.b16 %h2, 5;\n",
+	      g->text);
 	for (unsigned k = 0; k < VALUES; k++)
 		fprintf(g->text, "\tmad.lo.u32 %%v%u, %s, %u, %%%s;\n", k,
 			k % 2 ? "%t0" : "%thread", random_next(&g->random), k % 3 ? "n" : "b0");
@@ -412,7 +503,7 @@ static void shape(struct generator *g, struct generated *out)
 		out->block[k] = blocks[which][k];
 	}
 	g->threads = out->block[0] * out->block[1] * out->block[2];
-	out->dynamic_shared = 4 * g->threads;
+	out->dynamic_shared = 8 * g->threads;
 	/* A warp with absent lanes cannot be named as a whole. */
 	g->some_left = g->threads % 32;
 }

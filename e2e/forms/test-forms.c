@@ -349,6 +349,9 @@ static const struct {
 	{"mov.u64 %d1, %gridid;", false, "launches"},
 	{"call.uni moves, ();", false, "moves, which contains an unsupported instruction"},
 	{"L: mbarrier.init.shared.b64 [s], 1; @%p0 bra L;", true, "mbarriers in a loop"},
+	{"@%p0 bra B; A: mbarrier.init.shared.b64 [s], 1; B: @%p1 bra A;", true,
+	 "mbarriers in a loop"},
+	{"multimem.cp.async.bulk.global.shared::cta.bulk_group [%d0], [s], 16;", true, "outlast"},
 	{"@%p0 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d0, %d1, "
 	 "%p1, 1, 1, 0, 0; wgmma.wait_group.sync.aligned 1;",
 	 true, "before their wgmma.mma_async is complete"},

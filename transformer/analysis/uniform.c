@@ -107,10 +107,11 @@ static bool is_broadcast(const struct instruction *i)
 static bool is_divergent_source(const struct analysis *a, const struct instruction *i)
 {
 	const struct mnemonic *m = i->mnemonic;
+	struct barrier barrier;
 
 	switch (m->op_class) {
-	case OP_BARRIER: /* same result in all threads */
-		return false;
+	case OP_BARRIER: /* same result in all threads that it is for */
+		return !barrier_read(i, &barrier) || barrier.is_counted;
 	case OP_PLAIN:
 	case OP_BRANCH:
 	case OP_TABLE:
@@ -163,7 +164,9 @@ static void mark_between(struct analysis *a, struct block *b)
 	}
 }
 
-/* Visits all blocks between the end of @from and its post-dominator. */
+/* Visits all blocks between the end of @from and its post-dominator, or some if the budget is
+ * spent.
+ */
 static void visit_between(struct analysis *a, struct block *from,
 			  void (*visit)(struct analysis *, struct block *))
 {
@@ -180,7 +183,7 @@ static void visit_between(struct analysis *a, struct block *from,
 			a->seen[s] = walk;
 			a->stack[n++] = s;
 		}
-		if (!n)
+		if (!n || a->steps >= a->max_steps)
 			return;
 		b = a->cfg->order[a->stack[--n]];
 		visit(a, b);

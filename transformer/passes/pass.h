@@ -32,6 +32,7 @@ struct rewrite {
 	struct instruction *leave; /* uniform-exit: the only ret, where all threads end ... */
 	bool exits_at_barrier;     /* ... behind a common barrier */
 	bool needs_barrier;        /* threads must synchronise before the next block begins */
+	bool needs_warps;          /* the kernel's code needs whole warps */
 	unsigned barrier;          /* a barrier number that the kernel does not use */
 	struct variable *tally;    /* shared word for reductions, 0 at the start; or NULL */
 	struct exit_barriers *exit_barriers; /* exit-barrier.h; or NULL */

@@ -393,8 +393,10 @@ static void write_next(struct frame *fr)
 		write_barrier(&at, fr);
 	if (async_invalidate(&at, fr->rewrite))
 		write_barrier(&at, fr);
-	if (fr->rewrite->exits_at_barrier || fr->rewrite->reconvergence)
-		async_gather(&at, fr->rewrite);
+	/* The last barrier may let the lanes of a warp pass one by one. */
+	if (fr->rewrite->needs_warps &&
+	    (fr->rewrite->exits_at_barrier || fr->rewrite->reconvergence))
+		edit_code(&at, "bar.warp.sync 0xffffffff;");
 	for (unsigned k = 0; k < 3 && fr->axis[k]; k++)
 		edit_code(&at, "add.u32 %0, %0, %1;", op_reg(fr->axis[k]),
 			  hidden32(&at, fr->rewrite, HIDDEN(step) + 4 * k));

@@ -18,10 +18,12 @@
 #include "analysis/barrier.h"
 #include "analysis/uniform.h"
 #include "passes/async/async.h"
+#include "passes/callee.h"
 #include "passes/exit-barrier.h"
 #include "passes/reconvergence.h"
 #include "passes/safe-point.h"
 #include "syntax/lex.h"
+#include "syntax/opcode.h"
 
 #include <string.h>
 
@@ -182,7 +184,16 @@ static void name_barriers(struct function *f)
 	}
 }
 
-/* Finds a free barrier number and whether blocks share anything. */
+/* wgmma, mma, ldmatrix ... */
+static bool is_of_whole_warps(const struct instruction *i)
+{
+	enum opcode_class op_class = i->mnemonic->op_class;
+
+	return (op_class == OP_WARP || op_class == OP_ASYNC) &&
+	       mnemonic_has(i->mnemonic, "aligned");
+}
+
+/* Finds a free barrier number, whether blocks share anything, and what needs whole warps. */
 static void look_around(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -194,6 +205,7 @@ static void look_around(struct rewrite *rewrite)
 		/* code of warp-exit.c uses memory of its own warp only */
 		if (i->at.line || rewrite->safe)
 			rewrite->needs_barrier = rewrite->needs_barrier || shares(i);
+		rewrite->needs_warps = rewrite->needs_warps || is_of_whole_warps(i);
 		if (i->mnemonic->op_class != OP_BARRIER)
 			continue;
 		if (!barrier_read(i, &barrier))
@@ -233,6 +245,23 @@ static const struct instruction *find_awaited(const struct function *f)
 	return NULL;
 }
 
+/* @p bra.uni L;  ->  @p bra L;
+ * Natively all lanes that are here agree on @p. In a form some may be in another block of the grid,
+ * or come from another safe point, and ptxas makes code for whole warps of `uni`. */
+static void allow_divergence(struct function *f)
+{
+	for_each_instruction (i, f) {
+		const struct mnemonic *m = i->mnemonic;
+
+		bool may_differ = i->guard || m->op_class == OP_TABLE ||
+				  (m->op_class == OP_CALL && !callee_of(i));
+
+		if (may_differ && mnemonic_has(m, "uni"))
+			i->mnemonic = opcode_mnemonic(f->module, m->text,
+						      (size_t)(strstr(m->text, ".uni") - m->text));
+	}
+}
+
 static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
 {
 	exit_barrier_absent(at, rewrite, NULL);
@@ -263,6 +292,7 @@ static void run(struct rewrite *rewrite)
 	struct cursor at;
 	struct cfg cfg;
 
+	allow_divergence(f);
 	name_barriers(f);
 	look_around(rewrite);
 	if (!rewrite->safe) {

@@ -75,7 +75,7 @@ enum opcode_class {
 	OP_MEMORY,  /* reads or writes memory, textures and surfaces included */
 	OP_ATOMIC,  /* reads and writes memory atomically */
 	OP_FENCE,   /* orders memory */
-	OP_HINT,    /* has no result: prefetch, nanosleep, pmevent */
+	OP_HINT,    /* has no result: prefetch, nanosleep, pmevent, brkpt (a debugger goes on) */
 	OP_BRANCH,  /* bra */
 	OP_TABLE,   /* brx.idx */
 	OP_CALL,    /* returns to the next instruction */

@@ -25,7 +25,8 @@
 #define PRODUCT                                                                              \
 	"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d0, %d0, " \
 	"%p0, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;"
-#define AWAIT "wgmma.wait_group.sync.aligned 0;"
+#define AWAIT  "wgmma.wait_group.sync.aligned 0;"
+#define SQUARE "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;"
 /* Threads that may miss a barrier. */
 #define MISS "@%p0 ret; bar.sync 0;"
 
@@ -79,6 +80,8 @@ static const struct {
 	{PRODUCT AWAIT, true, false, false, false},
 	{PRODUCT AWAIT MISS, true, false, true, false},
 	{INIT MISS, false, false, false, true},
+	{SQUARE, false, false, false, false},
+	{SQUARE MISS, false, false, true, false},
 	{"cp.async.bulk.prefetch.L2.global [%d0], 16;", false, false, false, false},
 };
 
@@ -95,6 +98,19 @@ static void between_blocks(void **state)
 			fail_msg("%s:\n%s", kernels[k].code, form);
 		free(form);
 	}
+}
+
+/* Lanes that agree natively may be in different blocks of the grid. */
+static void branches_may_diverge(void **state)
+{
+	static const char code[] = "@%p0 bra.uni L; L: bra.uni M; M:";
+	char *persistent = form_of(WEIR_PERSISTENT, code), *sliced = form_of(WEIR_SLICED, code);
+
+	(void)state;
+	assert_int_equal(count(persistent, ".uni"), 1);
+	assert_int_equal(count(sliced, ".uni"), 2);
+	free(persistent);
+	free(sliced);
 }
 
 static const struct {
@@ -171,9 +187,8 @@ static void kernels_for_clusters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(between_blocks),
-		cmocka_unit_test(awaited_products),
-		cmocka_unit_test(registers_stay),
+		cmocka_unit_test(between_blocks),       cmocka_unit_test(branches_may_diverge),
+		cmocka_unit_test(awaited_products),     cmocka_unit_test(registers_stay),
 		cmocka_unit_test(kernels_for_clusters),
 	};
 

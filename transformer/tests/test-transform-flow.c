@@ -120,6 +120,69 @@ static void lanes_that_may_have_exited(void **state)
 	}
 }
 
+/* The code of a kernel whose @n branches, one in the other, end one after another. */
+static char *nested_branches(unsigned n)
+{
+	char *text = malloc(64 * (size_t)n + 512), *at = text;
+
+	*at = '\0';
+	for (unsigned k = 0; k < n; k++)
+		at += sprintf(at, "@p bra L%u;\n", k);
+	for (unsigned k = n; k-- > 0;)
+		at += sprintf(at, "L%u: add.u32 r, r, 1;\n", k);
+	strcpy(at, "bar.sync 0; ret;");
+	return text;
+}
+
+static bool all_reach_barriers(const char *code)
+{
+	char *text = malloc(strlen(code) + 512);
+	struct function *f;
+	struct fixture x;
+	struct cfg cfg;
+	bool all;
+
+	sprintf(text,
+		"%s.entry k() { .reg .pred p, q; .reg .b32 r, v; .reg .b64 d; .shared .b64 s;\n"
+		"mov.u32 r, %%tid.x; setp.gt.u32 p, r, 3; %s }",
+		HEAD, code);
+	f = fixture_function(&x, text);
+	cfg_build(f, &cfg);
+	all = uniform_barriers(f, &cfg);
+	fixture_deinit(&x);
+	free(text);
+	return all;
+}
+
+static void barriers_that_all_threads_reach(void **state)
+{
+	static const struct {
+		const char *code;
+		bool all;
+	} cases[] = {
+		{"@p add.u32 r, r, 1; bar.sync 0; ret;", true},
+		{"@p bar.sync 0; ret;", false},
+		{"brkpt; @p bar.sync 0; ret;", false}, /* a debugger goes on */
+		{"trap; @p bar.sync 0; ret;", true},
+		{"bar.red.popc.u32 v, 0, p; setp.eq.u32 q, v, 0; @q bar.sync 0; ret;", true},
+		/* Each group of warps has its own result. */
+		{"bar.red.popc.u32 v, 1, 64, p; setp.eq.u32 q, v, 0; @q bar.sync 0; ret;", false},
+		{"mbarrier.arrive.expect_tx.shared::cta.b64 d, [s], 8; setp.eq.u64 q, d, 0;\n"
+		 "@q bar.sync 0; ret;",
+		 false},
+	};
+	char *few = nested_branches(50), *many = nested_branches(4000);
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)
+		if (all_reach_barriers(cases[k].code) != cases[k].all)
+			fail_msg("%s", cases[k].code);
+	assert_true(all_reach_barriers(few));
+	assert_false(all_reach_barriers(many)); /* that would take too long to find out */
+	free(few);
+	free(many);
+}
+
 static void branch_tables_have_all_edges(void **state)
 {
 	(void)state;
@@ -336,6 +399,7 @@ int main(void)
 		cmocka_unit_test(irreducible_cycles_are_no_loops),
 		cmocka_unit_test(branch_tables_have_all_edges),
 		cmocka_unit_test(lanes_that_may_have_exited),
+		cmocka_unit_test(barriers_that_all_threads_reach),
 		cmocka_unit_test(long_ladder_has_linear_cost),
 		cmocka_unit_test(certain_masks),
 		cmocka_unit_test(registers_read_later_are_live),

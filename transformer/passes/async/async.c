@@ -35,11 +35,11 @@ static struct operand address_of(struct cursor *at, struct rewrite *rewrite,
 	return address;
 }
 
-static void note(struct rewrite *rewrite, struct instruction *init)
+static void note(struct rewrite *rewrite, struct instruction *init, bool may_repeat)
 {
 	struct cursor at;
 
-	if (init->block->loop)
+	if (may_repeat || init->block->loop)
 		pass_refuse(rewrite, init->at, "initialises mbarriers in a loop");
 	if (init->guard)
 		edit_unguard(rewrite->function, init);
@@ -68,7 +68,7 @@ static void forget(struct rewrite *rewrite, struct instruction *inval)
 		  address_of(&at, rewrite, inval), op_variable(rewrite->async->list));
 }
 
-static void note_mbarriers(struct rewrite *rewrite)
+static void note_mbarriers(struct rewrite *rewrite, const struct cfg *cfg)
 {
 	struct function *f = rewrite->function;
 	unsigned inits = 0;
@@ -82,7 +82,7 @@ static void note_mbarriers(struct rewrite *rewrite)
 		edit_variable(f, SPACE_LOCAL, "mbarriers", ENTRY, (uint64_t)ENTRY * (inits + 1));
 	for_each_instruction (i, f) {
 		if (is_mbarrier(i, "init"))
-			note(rewrite, i);
+			note(rewrite, i, cfg->irreducible);
 		else if (is_mbarrier(i, "inval"))
 			forget(rewrite, i);
 	}
@@ -124,18 +124,12 @@ bool async_invalidate(struct cursor *at, struct rewrite *rewrite)
 	return true;
 }
 
-void async_gather(struct cursor *at, struct rewrite *rewrite)
-{
-	if (rewrite->async && rewrite->async->needs_warps)
-		edit_code(at, "bar.warp.sync 0xffffffff;");
-}
-
 static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	struct async *async = arena_new(f->arena, struct async);
 	const struct instruction *unawaited;
-	bool is_used = false;
+	bool is_used = false, multiplies;
 	struct cfg cfg;
 
 	for_each_instruction (i, f)
@@ -146,13 +140,13 @@ static void run(struct rewrite *rewrite)
 	rewrite->async = async;
 	async->has_copies = async_has(f, ASYNC_COPY);
 	async->has_stores = async_has(f, ASYNC_STORE);
-	async->needs_warps = async_has(f, ASYNC_MATRIX);
-	async->has_proxy = async->has_stores || async->needs_warps || async_has(f, ASYNC_LOAD);
-	unawaited = async->needs_warps ? async_unawaited_exit(f, &cfg) : NULL;
+	multiplies = async_has(f, ASYNC_MATRIX);
+	async->has_proxy = async->has_stores || multiplies || async_has(f, ASYNC_LOAD);
+	unawaited = multiplies ? async_unawaited_exit(f, &cfg) : NULL;
 	if (unawaited)
 		pass_refuse(rewrite, unawaited->at,
 			    "threads may exit before their wgmma.mma_async is complete");
-	note_mbarriers(rewrite);
+	note_mbarriers(rewrite, &cfg);
 }
 
 const struct pass pass_async = {"async", run};

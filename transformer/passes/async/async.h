@@ -19,7 +19,6 @@ struct async {
 	bool has_copies;       /* cp.async */
 	bool has_stores;       /* bulk copies that are awaited by group */
 	bool has_proxy;        /* the asynchronous proxy accesses shared memory */
-	bool needs_warps;      /* wgmma needs whole warps */
 };
 
 /* Whether no other code may use the kernel's shared memory between blocks. */
@@ -29,5 +28,3 @@ bool async_keeps_shared(const struct rewrite *rewrite);
 void async_await(struct cursor *at, struct rewrite *rewrite);
 /* Behind that barrier. True: another barrier must follow. */
 bool async_invalidate(struct cursor *at, struct rewrite *rewrite);
-/* Behind the last barrier, if it may let the lanes of a warp pass one by one. */
-void async_gather(struct cursor *at, struct rewrite *rewrite);
