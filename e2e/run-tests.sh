@@ -7,7 +7,8 @@
 #
 # Runs JOBS tests at a time: those named in LONG_TESTS first, in its order, the others in the order given. Those named in
 # SERIAL_TESTS run alone, after all others. Each test has its own TMPDIR, its own simulated GPUs (WEIR_SIM_DIR) and its own log.
-# Prints one line when a test ends, the log of a failed test, the slowest tests, and last `N passed, N failed`.
+# Prints one line when a test ends, the log of a failed test, the slowest tests, all checks that failed (a log that was cut
+# still names them), and last `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 passed=0 failed=0 skipped=0
@@ -19,6 +20,7 @@ declare -A began=()   # pid -> second
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/weir-XXXXXX") # short: sockets below it have a limit of 107 characters
 chmod 755 "$scratch"
 times=$scratch/times
+failures=$scratch/failures
 started=0
 
 # timeout gives each test a process group of its own and passes the signal on to it.
@@ -83,6 +85,10 @@ start() { # KIND:PATH
     began[$!]=$SECONDS
 }
 
+failed_checks() { # LOG
+    grep -aE '^[[:space:]]*not ok( |$)' "$1" | grep -av '# SKIP'
+}
+
 judge() { # KIND:PATH STATUS SECONDS
     local path=${1#*:} status=$2 log skip good bad
     log=$(log_of "$path")
@@ -98,7 +104,8 @@ judge() { # KIND:PATH STATUS SECONDS
     printf '%-6s %-52s %3d passed %3d failed %4ds\n' "${1%%:*}" "$path" "$good" "$bad" "$3"
     if [ "$bad" -gt 0 ]; then
         echo "------ $log (exit status $status)"
-        grep -aE '^[[:space:]]*not ok( |$)' "$log" | grep -av '# SKIP'
+        failed_checks "$log"
+        { failed_checks "$log" | grep . || echo "exit status $status"; } | sed "s|^|$path: |" >>"$failures"
         grep -avE '^[[:space:]]*(not )?ok( |$)' "$log" | tail -n 60
         echo "------"
     fi
@@ -143,6 +150,7 @@ done
 
 echo "slowest: $(sort -rn "$times" | head -n 8 | awk '{ printf "%s%s %d s", sep, $2, $1; sep = ", " }')"
 echo "all tests took $SECONDS s, $jobs at a time"
+[ ! -s "$failures" ] || cat "$failures"
 if [ "$skipped" -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"
 else
