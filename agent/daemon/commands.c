@@ -10,7 +10,7 @@
 #include "mps/mps-server.h"
 #include "profile/profile-command.h"
 #include "policy/yield.h"
-#include "scheduler/overrun.h"
+#include "reports/overrun.h"
 #include "scheduler/preemption.h"
 #include "scheduler/sms.h"
 #include "scheduler/workers.h"

@@ -6,8 +6,8 @@
 #include "config/config.h"
 #include "kubernetes/pods.h"
 #include "policy/yield.h"
+#include "reports/overrun.h"
 #include "scheduler/min-rates.h"
-#include "scheduler/overrun.h"
 #include "scheduler/preemption.h"
 #include "scheduler/sms.h"
 

@@ -7,11 +7,10 @@
 #include "reports/disobedience.h"
 #include "reports/fault-domain.h"
 #include "reports/min-rate-report.h"
-#include "reports/overrun-report.h"
+#include "reports/overrun.h"
 #include "daemon/memory-wait.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
-#include "scheduler/overrun.h"
 #include "scheduler/tenants.h"
 #include "common/metric.h"
 
@@ -132,7 +131,7 @@ static void looked(struct monitor *monitor, uint64_t now)
 		disobedience_look(report->events, report->pods, monitor->all[i].gpu);
 	for (unsigned i = 0; i < monitor->n; i++) {
 		overrun_look(monitor->all[i].gpu, &report->config->overruns, now);
-		overrun_report_look(report->events, report->pods, monitor->all[i].gpu);
+		overrun_tell(report->events, report->pods, monitor->all[i].gpu);
 	}
 	for (unsigned i = 0; i < monitor->n; i++)
 		min_rate_report_look(report->events, report->pods, monitor->all[i].gpu);

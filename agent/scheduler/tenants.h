@@ -58,7 +58,7 @@ struct usage {
 	struct memory_waits memory_waits;
 	struct quotas quotas;
 	uint64_t disobedience_told;         /* disobedience.c's */
-	uint64_t overruns_told, kills_told; /* overrun-report.c's */
+	uint64_t overruns_told, kills_told; /* overrun.c's */
 	bool memory_cut;                    /* the limit is less than the tenant asks for */
 };
 

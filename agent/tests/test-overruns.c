@@ -1,8 +1,6 @@
-/* Kernels that do not leave the GPU (scheduler/overrun.h). The clients' pages are the test's, their
+/* Kernels that do not leave the GPU (reports/overrun.h). The clients' pages are the test's, their
  * processes are children of it, and the linker replaces what the driver counts. */
 #include "scheduler-world.h"
-
-#include "scheduler/overrun.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +11,7 @@
 #include "common/process.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
-#include "reports/overrun-report.h"
+#include "reports/overrun.h"
 
 #include "weir/base.h"
 
@@ -243,7 +241,7 @@ static void its_pod_is_told_once(void **state)
 	world.tenants[0].identity.in_pod = true;
 	for (unsigned i = 0; i < 20; i++) {
 		stay(1, &reports);
-		overrun_report_look(NULL, some, &world.gpu);
+		overrun_tell(NULL, some, &world.gpu);
 	}
 	assert_int_equal(events.n, 1);
 	assert_string_equal(events.last,
@@ -251,7 +249,7 @@ static void its_pod_is_told_once(void **state)
 			    "although others wait for it, 1 times so far");
 	for (unsigned i = 0; i < 3; i++) {
 		stay(1, &kills);
-		overrun_report_look(NULL, some, &world.gpu);
+		overrun_tell(NULL, some, &world.gpu);
 	}
 	assert_int_equal(events.n, 2);
 	assert_string_equal(events.last, "KernelOverrunsKilled: container : killed a process whose "

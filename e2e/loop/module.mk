@@ -31,7 +31,7 @@ UNEMULATED += $(LOOP_TESTS)
 define loop-test
 $1_SRC      := e2e/loop/$1.c e2e/loop/fixture.c
 $1_STATIC   := libweir-loop
-$1_CPPFLAGS := -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $$(LOOP_GEN)/kernels.ptx)"' \
+$1_CPPFLAGS := -iquote runtime-lib -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $$(LOOP_GEN)/kernels.ptx)"' \
                -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DCUFILE='"$$(abspath $$(B)/lib/cufile-stub.so)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
 $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := $(LOOP_LIBS) -lcmocka

@@ -2,7 +2,8 @@
  * the host process killed. Nothing may leak, and the others go on. */
 #include "fixture.h"
 
-#include <dirent.h>
+#include "tests/descriptors.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -19,17 +20,6 @@
 static const struct weir_loop_options usual = {.threads = 64};
 static const struct weir_loop_options pool = {.threads = 64, .no_uring = true};
 static const struct weir_loop_options *const both[] = {&usual, &pool};
-
-static int descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (readdir(folder))
-		n++;
-	closedir(folder);
-	return n;
-}
 
 static void make_file(const char *path, size_t size)
 {
@@ -72,7 +62,7 @@ static void a_full_disk_is_an_error(void **state)
 static void nothing_is_left_open(void **state)
 {
 	(void)state;
-	int before = descriptors();
+	int before = open_descriptors();
 
 	make_file(fixture_path("from"), 10000);
 	for (size_t i = 0; i < 2; i++) {
@@ -80,7 +70,7 @@ static void nothing_is_left_open(void **state)
 		fixture_text(0, fixture_path("from"));
 		fixture_text(256, "/dev/full");
 		assert_int_equal(fixture_run("copy_file", both[i], 1000), 0);
-		assert_int_equal(descriptors(), before);
+		assert_int_equal(open_descriptors(), before);
 	}
 }
 
@@ -135,7 +125,7 @@ static void serve_crowd(const struct weir_loop_options *options, unsigned client
 {
 	struct crowd crowd = {.clients = clients};
 	pthread_t thread;
-	int before = descriptors();
+	int before = open_descriptors();
 
 	fixture_text(0, "127.0.0.1:0");
 	struct weir_loop *loop = fixture_new("server", options);
@@ -145,7 +135,7 @@ static void serve_crowd(const struct weir_loop_options *options, unsigned client
 	pthread_join(thread, NULL);
 	assert_int_equal(crowd.answered, clients);
 	assert_int_equal(fx.seen[0], clients);
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(open_descriptors(), before);
 }
 
 /* More clients than callbacks: 2 blocks of 8. */
@@ -205,14 +195,14 @@ static void a_client_that_never_reads_is_dropped(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct crowd crowd = {.clients = 1};
 		pthread_t thread;
-		int before = descriptors();
+		int before = open_descriptors();
 		fixture_text(0, "127.0.0.1:0");
 		struct weir_loop *loop = fixture_new("server", both[i]);
 		crowd.loop = loop;
 		pthread_create(&thread, NULL, never_read, &crowd);
 		assert_int_equal(fixture_finish(loop, 1), 0);
 		pthread_join(thread, NULL);
-		assert_int_equal(descriptors(), before);
+		assert_int_equal(open_descriptors(), before);
 	}
 }
 
@@ -220,12 +210,12 @@ static void a_stopped_loop_leaves_nothing(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		int before = descriptors();
+		int before = open_descriptors();
 		struct weir_loop *loop = fixture_new("server", both[i]);
 		weir_loop_stop(loop);
 		fixture_text(0, "127.0.0.1:0");
 		assert_int_equal(fixture_finish(loop, 1), -ECANCELED);
-		assert_int_equal(descriptors(), before);
+		assert_int_equal(open_descriptors(), before);
 	}
 }
 

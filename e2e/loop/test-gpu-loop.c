@@ -110,6 +110,14 @@ static void files_are_copied_without_uring(void **state)
 	assert_false(fx.stats.uring);
 }
 
+/* A transfer waits for the only buffer while its last piece ends. */
+static void one_buffer_is_enough(void **state)
+{
+	(void)state;
+	copy_files(&(struct weir_loop_options){.threads = 64, .staging = 1});
+	copy_files(&(struct weir_loop_options){.threads = 64, .staging = 1, .no_uring = true});
+}
+
 /* Around the page cache, where the folder's file system can do that: through buffers, and by what
  * stands in for libcufile. That refuses a part, and short reads are done again. */
 static void direct_files(const char *cufile, bool wants)
@@ -195,6 +203,7 @@ int main(void)
 		cmocka_unit_test(more_blocks_than_fit_are_refused),
 		cmocka_unit_test(files_are_copied),
 		cmocka_unit_test(files_are_copied_without_uring),
+		cmocka_unit_test(one_buffer_is_enough),
 		cmocka_unit_test(direct_files_are_copied),
 		cmocka_unit_test(errors_are_values),
 		cmocka_unit_test(each_block_runs_all_once),

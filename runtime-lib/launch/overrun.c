@@ -27,9 +27,8 @@ static uint64_t look(struct stream *stream, const struct tick *tick, bool closed
 	struct overrun *overrun = &stream->overrun;
 	uint64_t completed = atomic_load(&stream->completed);
 
-	if (overrun->completed != completed || atomic_load(&stream->begun) <= completed)
-		*overrun = (struct overrun){.completed = completed};
-	else if (!is_plain(stream, completed) || !is_next(stream, completed))
+	if (overrun->completed != completed || atomic_load(&stream->begun) <= completed ||
+	    !is_plain(stream, completed) || !is_next(stream, completed))
 		*overrun = (struct overrun){.completed = completed};
 	else if (overrun->began && (closed || overrun->time) && !stopped)
 		overrun->time += tick->unattended;

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +22,7 @@ struct waiting {
 struct engine {
 	struct io_engine base;
 	struct workers *workers;
-	int event, epoll;
+	int epoll;
 	struct waiting *waiting; /* by descriptor */
 	size_t waiting_size;
 	struct io *done, **done_end;
@@ -46,11 +45,12 @@ static int begin(struct engine *engine)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
 
-	engine->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	engine->epoll = engine->event < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
-	if (engine->epoll < 0 || epoll_ctl(engine->epoll, EPOLL_CTL_ADD, engine->event, &event) < 0)
+	engine->base.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	engine->epoll = engine->base.event < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
+	if (engine->epoll < 0 ||
+	    epoll_ctl(engine->epoll, EPOLL_CTL_ADD, engine->base.event, &event) < 0)
 		return -errno;
-	return workers_new(&engine->workers, THREADS, engine->event);
+	return workers_new(&engine->workers, THREADS, engine->base.event);
 }
 
 static void engine_free(struct io_engine *base)
@@ -60,8 +60,8 @@ static void engine_free(struct io_engine *base)
 	workers_free(engine->workers);
 	if (engine->epoll >= 0)
 		close(engine->epoll);
-	if (engine->event >= 0)
-		close(engine->event);
+	if (engine->base.event >= 0)
+		close(engine->base.event);
 	free(engine->waiting);
 	free(engine);
 }
@@ -76,7 +76,7 @@ static int engine_new(struct io_engine **out, uint32_t most)
 		return -ENOMEM;
 	engine->base.type = &io_pool_engine;
 	engine->done_end = &engine->done;
-	engine->epoll = -1;
+	engine->epoll = engine->base.event = -1;
 	if ((r = begin(engine))) {
 		engine_free(&engine->base);
 		return r;
@@ -272,7 +272,7 @@ static void look(struct engine *engine, int ms)
 	for (int i = 0; i < n; i++) {
 		eventfd_t count;
 		if (events[i].data.fd < 0)
-			(void)!read(engine->event, &count, sizeof(count));
+			(void)!read(engine->base.event, &count, sizeof(count));
 		else
 			serve(engine, events[i].data.fd);
 	}
@@ -326,13 +326,6 @@ static void engine_cancel(struct io_engine *base, struct io *io)
 	}
 }
 
-static void engine_wake(struct io_engine *base)
-{
-	eventfd_t one = 1;
-
-	(void)!write(engine_of(base)->event, &one, sizeof(one));
-}
-
 const struct io_engine_type io_pool_engine = {
 	.name = "pool",
 	.new = engine_new,
@@ -342,5 +335,4 @@ const struct io_engine_type io_pool_engine = {
 	.reap = engine_reap,
 	.wait = engine_wait,
 	.cancel = engine_cancel,
-	.wake = engine_wake,
 };

@@ -7,7 +7,6 @@
 #include <liburing.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define ENTRIES      256u
@@ -18,7 +17,6 @@ struct engine {
 	struct io_engine base;
 	struct io_uring ring;
 	struct workers *workers;
-	int event;
 	bool reading; /* the eventfd */
 	uint64_t events;
 	struct io *failed; /* not submitted */
@@ -49,7 +47,7 @@ static void read_event(struct engine *engine)
 
 	if (!sqe)
 		return;
-	io_uring_prep_read(sqe, engine->event, &engine->events, sizeof(engine->events), 0);
+	io_uring_prep_read(sqe, engine->base.event, &engine->events, sizeof(engine->events), 0);
 	io_uring_sqe_set_data(sqe, EVENT);
 	engine->reading = true;
 }
@@ -94,12 +92,12 @@ static int engine_new(struct io_engine **out, uint32_t most)
 	if (!engine)
 		return r;
 	engine->base.type = &io_uring_engine;
-	engine->event = eventfd(0, EFD_CLOEXEC);
-	if (engine->event < 0) {
+	engine->base.event = eventfd(0, EFD_CLOEXEC);
+	if (engine->base.event < 0) {
 		r = -errno;
 		goto free_engine;
 	}
-	if ((r = workers_new(&engine->workers, CALL_THREADS, engine->event)))
+	if ((r = workers_new(&engine->workers, CALL_THREADS, engine->base.event)))
 		goto close_event;
 	if ((r = begin_ring(engine, most)))
 		goto free_workers;
@@ -109,7 +107,7 @@ static int engine_new(struct io_engine **out, uint32_t most)
 free_workers:
 	workers_free(engine->workers);
 close_event:
-	close(engine->event);
+	close(engine->base.event);
 free_engine:
 	free(engine);
 	return r;
@@ -121,7 +119,7 @@ static void engine_free(struct io_engine *base)
 
 	workers_free(engine->workers);
 	io_uring_queue_exit(&engine->ring);
-	close(engine->event);
+	close(engine->base.event);
 	free(engine);
 }
 
@@ -278,13 +276,6 @@ static void engine_cancel(struct io_engine *base, struct io *io)
 	io_uring_submit(&engine->ring);
 }
 
-static void engine_wake(struct io_engine *base)
-{
-	eventfd_t one = 1;
-
-	(void)!write(engine_of(base)->event, &one, sizeof(one));
-}
-
 const struct io_engine_type io_uring_engine = {
 	.name = "io_uring",
 	.new = engine_new,
@@ -294,5 +285,4 @@ const struct io_engine_type io_uring_engine = {
 	.reap = engine_reap,
 	.wait = engine_wait,
 	.cancel = engine_cancel,
-	.wake = engine_wake,
 };

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 enum io_kind {
@@ -54,7 +55,6 @@ struct io_engine_type {
 	void (*wait)(struct io_engine *engine, uint64_t ns);
 	/* The operation ends soon, with -ECANCELED if it had not begun. It must be reaped. */
 	void (*cancel)(struct io_engine *engine, struct io *io);
-	void (*wake)(struct io_engine *engine);
 };
 
 extern const struct io_engine_type io_uring_engine, io_pool_engine;
@@ -62,4 +62,11 @@ extern const struct io_engine_type io_uring_engine, io_pool_engine;
 /* First member of each engine. */
 struct io_engine {
 	const struct io_engine_type *type;
+	int event; /* an eventfd: writing to it ends a wait */
 };
+
+/* Any thread. */
+static inline void io_wake(const struct io_engine *engine)
+{
+	eventfd_write(engine->event, 1);
+}

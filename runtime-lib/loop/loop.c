@@ -104,13 +104,18 @@ static int start_engine(struct weir_loop *loop)
 static int set_up(struct weir_loop *loop, CUfunction kernel)
 {
 	const struct weir_loop_options *options = &loop->options;
+	const uint32_t most = WEIR_LOOP_SLOTS_MAX / options->callbacks;
 	uint32_t slots;
 	int r = gpu_init(&loop->gpu, kernel, options->blocks, options->threads, options->shared);
 
-	if (r || (r = gpu_make_state(&loop->gpu)))
+	if (r)
 		return r;
-	if (loop->gpu.blocks > WEIR_LOOP_SLOTS_MAX / options->callbacks)
+	if (!options->blocks && loop->gpu.blocks > most)
+		loop->gpu.blocks = most;
+	if (loop->gpu.blocks > most)
 		return -EINVAL;
+	if ((r = gpu_make_state(&loop->gpu)))
+		return r;
 	slots = loop->gpu.blocks * options->callbacks;
 	loop->shared = gpu_host_alloc(&loop->gpu, rings_size(slots, rings_places(slots)));
 	if (!loop->shared)
@@ -345,7 +350,18 @@ int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 void weir_loop_stop(struct weir_loop *loop)
 {
 	atomic_store(&loop->stops, true);
-	loop->engine->type->wake(loop->engine);
+	io_wake(loop->engine);
+}
+
+/* An engine without room drops what it is asked here: ask again while operations are left. */
+static void cancel_slots(struct weir_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->rings.slots; i++) {
+		if (!loop->rings.busy[i])
+			continue;
+		loop->slots[i].end = 0; /* no more pieces */
+		loop->engine->type->cancel(loop->engine, &loop->slots[i].io);
+	}
 }
 
 /* The engine may still write into memory of ours: it ends all operations first. */
@@ -362,13 +378,8 @@ static void drain(struct weir_loop *loop)
 				network_end_accepts(loop, handle);
 		}
 	}
-	for (uint32_t i = 0; i < loop->rings.slots; i++) {
-		if (!loop->rings.busy[i])
-			continue;
-		loop->slots[i].end = 0; /* no more pieces */
-		loop->engine->type->cancel(loop->engine, &loop->slots[i].io);
-	}
 	while (loop->operations) {
+		cancel_slots(loop);
 		loop->engine->type->kick(loop->engine);
 		while ((io = loop->engine->type->reap(loop->engine))) {
 			loop->operations--;

@@ -8,7 +8,7 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#define RETRY_NS 10000000u /* accept again after descriptors ran out */
+#define RETRY_NS 10000000u /* accept again after an error, mostly that descriptors ran out */
 
 static struct handle *handle_at(struct weir_loop *loop, uint32_t number)
 {
@@ -146,7 +146,7 @@ static void finish_accept(struct io *io)
 		close((int)fd);
 	else if (fd >= 0)
 		network_add(loop, (int)fd, handles_number(&loop->handles, listener));
-	else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM)
+	else if (fd != -ECONNABORTED && !listener->closing)
 		loop->retry = loop_now() + RETRY_NS;
 	if (!listener->closing)
 		accept_next(loop, listener);

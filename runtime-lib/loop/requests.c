@@ -9,19 +9,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The kernel may change its text at any time, the NUL behind it too. */
+struct text {
+	char text[WEIR_LOOP_INLINE];
+};
+
+static void copy_text(struct text *out, const struct weir_loop *loop, const struct slot *slot)
+{
+	memcpy(out->text, rings_data(&loop->rings, slot_number(loop, slot)), slot->request.size);
+	out->text[slot->request.size] = 0;
+}
+
 static void finish_plain(struct io *io)
 {
 	loop_answer(loop_of(io), slot_of(io), io->result);
 }
 
-/* -1: there is none. */
+/* -1: there is none. O_NONBLOCK as in start_open(). */
 static int open_direct(int fd)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	int flags = fcntl(fd, F_GETFL);
-	return flags < 0 ? -1 : open(path, (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC);
+	return flags < 0 ? -1 : open(path, (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
 }
 
 /* The library takes a while to start, so only programs that ask for such files wait for it. */
@@ -106,9 +117,11 @@ static void start_size(struct weir_loop *loop, struct slot *slot)
 
 static void start_listen(struct weir_loop *loop, struct slot *slot)
 {
-	const char *text = (const char *)rings_data(&loop->rings, slot_number(loop, slot));
+	struct text text;
 	uint16_t port = 0;
-	int fd = address_listen(text, (int)slot->request.extra, &port);
+
+	copy_text(&text, loop, slot);
+	int fd = address_listen(text.text, (int)slot->request.extra, &port);
 	int64_t number = fd < 0 ? fd : handles_add(&loop->handles, HANDLE_LISTENER, fd);
 
 	if (fd >= 0 && number < 0)
@@ -149,9 +162,11 @@ static void finish_connect(struct io *io)
 
 static void start_connect(struct weir_loop *loop, struct slot *slot)
 {
-	const char *text = (const char *)rings_data(&loop->rings, slot_number(loop, slot));
+	struct text text;
 	struct io *io = &slot->io;
-	int r = address_parse(text, &io->address, &io->address_size);
+
+	copy_text(&text, loop, slot);
+	int r = address_parse(text.text, &io->address, &io->address_size);
 
 	if (!r) {
 		io->fd = socket(io->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

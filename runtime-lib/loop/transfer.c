@@ -110,6 +110,15 @@ static void want(struct weir_loop *loop, struct slot *slot)
 
 static void fill_buffers(struct weir_loop *loop);
 
+/* Answers, if no piece of the transfer is under way and none wants a buffer. */
+static void end_if_done(struct weir_loop *loop, struct slot *slot)
+{
+	if (slot->pieces || slot->listed)
+		return;
+	uint64_t bytes = slot->end < slot->issued ? slot->end : slot->issued;
+	requests_transferred(loop, slot, bytes || !slot->error ? (int64_t)bytes : slot->error);
+}
+
 /* The piece's part of the transfer is over. */
 static void end_piece(struct weir_loop *loop, struct piece *piece)
 {
@@ -124,11 +133,7 @@ static void end_piece(struct weir_loop *loop, struct piece *piece)
 	if (once)
 		end_early(slot, piece->offset + piece->filled, 0);
 	want(loop, slot);
-	if (!slot->pieces && !slot->listed) {
-		uint64_t bytes = slot->end < slot->issued ? slot->end : slot->issued;
-		requests_transferred(loop, slot,
-				     bytes || !slot->error ? (int64_t)bytes : slot->error);
-	}
+	end_if_done(loop, slot);
 }
 
 static void copy(struct weir_loop *loop, struct piece *piece)
@@ -226,14 +231,16 @@ static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece 
 		copy(loop, piece);
 }
 
-/* Transfers take buffers by turns. */
+/* Transfers take buffers by turns. One that waited for a buffer may have ended meanwhile. */
 static void fill_buffers(struct weir_loop *loop)
 {
 	while (loop->idle && loop->wanting.first != NO_SLOT) {
 		struct slot *slot = &loop->slots[slot_list_take(loop, &loop->wanting)];
 		slot->listed = false;
-		if (!has_more(slot))
+		if (!has_more(slot)) {
+			end_if_done(loop, slot);
 			continue;
+		}
 		struct piece *piece = loop->idle;
 		loop->idle = piece->next;
 		begin_piece(loop, slot, piece);

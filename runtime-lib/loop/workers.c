@@ -85,8 +85,7 @@ static int64_t perform(struct io *io)
 static void finish(struct workers *workers, struct io *io)
 {
 	append(&workers->done, io);
-	eventfd_t one = 1;
-	(void)!write(workers->event, &one, sizeof(one));
+	eventfd_write(workers->event, 1);
 }
 
 static void *work(void *data)

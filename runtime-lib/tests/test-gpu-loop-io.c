@@ -284,7 +284,7 @@ static void *wake_later(void *data)
 {
 	(void)data;
 	usleep(20000);
-	type->wake(engine);
+	io_wake(engine);
 	return NULL;
 }
 

@@ -1,10 +1,12 @@
-#include "scheduler/overrun.h"
+#include "reports/overrun.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 #include "common/process.h"
+#include "kubernetes/events.h"
+#include "kubernetes/pods.h"
 #include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
@@ -118,5 +120,27 @@ void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_
 			client->overrun = (struct overrun){0};
 		else
 			look(client, config, now);
+	}
+}
+
+void overrun_tell(struct events *events, struct pods *pods, const struct gpu *gpu)
+{
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		struct usage *usage = tenant_usage(client->tenant, client->gpu);
+		const struct pod *pod = pods_of(pods, &client->tenant->identity);
+		if (!usage || !pod)
+			continue;
+		if (usage->overruns_told != usage->quotas.overruns)
+			events_tell(events, pod, EVENT_WARNING, "KernelOverruns",
+				    "container %s: a kernel does not leave %s although others "
+				    "wait for it, %llu times so far",
+				    client->tenant->container, gpu->id,
+				    (unsigned long long)usage->quotas.overruns);
+		if (usage->kills_told != usage->quotas.overruns_killed)
+			events_tell(events, pod, EVENT_WARNING, "KernelOverrunsKilled",
+				    "container %s: killed a process whose kernel did not leave %s",
+				    client->tenant->container, gpu->id);
+		usage->overruns_told = usage->quotas.overruns;
+		usage->kills_told = usage->quotas.overruns_killed;
 	}
 }

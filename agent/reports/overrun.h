@@ -7,15 +7,21 @@
  * libweir says how long it has been (weir_status_page.overrun). Time in which the hardware keeps it
  * out of the others' way does not count. Where kernels run one after the other, the driver's count
  * must show that the process runs (hardware/process-use.h). A process that writes a wrong time
- * hides its overruns; what it cannot hide from is the hardware (preemption.h). */
+ * hides its overruns; what it cannot hide from is the hardware (scheduler/preemption.h). */
 #pragma once
 
 #include "config/config.h"
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
 
+struct events;
+struct pods;
+
 /* Looks at all clients of @gpu. Call about once in a second. */
 void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_t now);
+
+/* An event for each pod with new cases on @gpu. */
+void overrun_tell(struct events *events, struct pods *pods, const struct gpu *gpu);
 
 /* Its kernel has been reported, and is still there. */
 static inline bool overrun_is_told(const struct client *client)
