@@ -66,6 +66,9 @@ struct shared_kernel {
 	uint64_t cookie;
 	uint64_t ticket;
 	uint64_t unstarted;
+	int32_t priority;     /* the least goes first, as in CUDA */
+	uint32_t cooperative; /* its blocks wait for each other */
+	uint64_t begun;       /* cooperative, and some of its blocks have begun */
 };
 
 struct shared_gpu {

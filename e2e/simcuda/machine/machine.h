@@ -3,9 +3,10 @@
  * that every process maps. Containers that mount the same folder share the machine.
  *
  * Each GPU has `sms * sm_blocks` slots; a running block occupies one. Each GPU has one queue of
- * kernels in the order in which they became ready. Blocks of the oldest kernel start first; a later
- * kernel's blocks start only when no older kernel has unstarted blocks. The hardware's block
- * scheduler does the same at equal priority.
+ * kernels in the order in which they became ready. When a slot is free, the next block comes from
+ * the oldest of the kernels with the greatest priority. Running blocks stay. The hardware's block
+ * scheduler does the same. A cooperative kernel that has begun goes before all others: its blocks
+ * wait for each other, so two such kernels that have each begun in part would wait for ever.
  *
  * A process owns an entry of the process table while it holds a file lock, which the Linux kernel
  * drops when the process dies. A waiting process checks at least every 20 ms whether the others are
@@ -97,16 +98,24 @@ struct machine_place {
 /* All GPUs, or those that CUDA_VISIBLE_DEVICES names up to the first invalid name, as in CUDA. */
 size_t machine_visible(const struct machine *m, uint32_t gpus[MACHINE_GPUS]);
 
-/* Puts a kernel of @blocks blocks at the end of the queue of @gpu. @cookie comes back from
- * machine_start(). MACHINE_FULL: try again when another kernel is finished. */
-int machine_push(struct machine *m, uint32_t gpu, uint32_t group, uint64_t cookie, uint64_t blocks,
+struct machine_kernel {
+	uint32_t group;
+	uint64_t cookie; /* comes back from machine_start() */
+	uint64_t blocks;
+	int priority;     /* waiting blocks of the kernel with the least begin first, as in CUDA */
+	bool cooperative; /* once one of its blocks has begun, the others go before all kernels */
+};
+
+/* Puts a kernel at the end of the queue of @gpu. MACHINE_FULL: try again when another kernel is
+ * finished. */
+int machine_push(struct machine *m, uint32_t gpu, const struct machine_kernel *kernel,
 		 uint64_t *ticket);
 /* Removes the unstarted blocks of a kernel and returns their number. */
 uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket);
-/* Starts one block if the oldest kernel that may run is ours and a slot is free. MACHINE_BUSY:
+/* Starts one block if the first kernel that may run is ours and a slot is free. MACHINE_BUSY:
  * @sequence is for machine_wait(). */
 int machine_start(struct machine *m, uint32_t gpu, struct machine_place *place, uint32_t *sequence);
-/* The block on @place is done. Starts another one there if the oldest kernel that may run is ours;
+/* The block on @place is done. Starts another one there if the first kernel that may run is ours;
  * else the slot is free (MACHINE_BUSY). */
 int machine_next(struct machine *m, struct machine_place *place);
 /* The group of the block on @place may run now, and the block has its slot. */

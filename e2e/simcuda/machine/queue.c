@@ -107,7 +107,7 @@ static void compact(struct shared_gpu *gpu)
 	gpu->head = to;
 }
 
-int machine_push(struct machine *m, uint32_t gpu, uint32_t group, uint64_t cookie, uint64_t blocks,
+int machine_push(struct machine *m, uint32_t gpu, const struct machine_kernel *kernel,
 		 uint64_t *ticket)
 {
 	struct shared_gpu *g = &m->shared->gpus[gpu];
@@ -120,11 +120,13 @@ int machine_push(struct machine *m, uint32_t gpu, uint32_t group, uint64_t cooki
 	if (g->tail - g->head < MACHINE_KERNELS) {
 		*ticket = g->tickets++;
 		*ring(g, g->tail++) = (struct shared_kernel){.owner = m->self + 1,
-							     .group = group,
-							     .cookie = cookie,
+							     .group = kernel->group,
+							     .cookie = kernel->cookie,
 							     .ticket = *ticket,
-							     .unstarted = blocks};
-		m->shared->processes[m->self].groups[group].queued++;
+							     .unstarted = kernel->blocks,
+							     .priority = kernel->priority,
+							     .cooperative = kernel->cooperative};
+		m->shared->processes[m->self].groups[kernel->group].queued++;
 		r = MACHINE_OK;
 	}
 	shared_unlock(m);
@@ -162,21 +164,29 @@ uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket)
 	return unstarted;
 }
 
-/* The oldest kernel of a group that may run. */
+/* Of groups that may run: a cooperative kernel that has begun, or else the oldest of the kernels
+ * with the greatest priority. */
 static struct shared_kernel *first_that_runs(const struct machine *m, uint32_t gpu)
 {
 	struct shared *s = m->shared;
 	struct shared_gpu *g = &s->gpus[gpu];
+	struct shared_kernel *first = NULL;
 
 	if (!oldest(g))
 		return NULL;
 	for (uint64_t t = g->head; t != g->tail; t++) {
 		struct shared_kernel *k = ring(g, t);
 
-		if (k->unstarted && shared_runs(m, gpu, shared_leader(s, k->owner, k->group)))
-			return k;
+		bool before = k->begun || !first || k->priority < first->priority;
+
+		if (!k->unstarted || !before ||
+		    !shared_runs(m, gpu, shared_leader(s, k->owner, k->group)))
+			continue;
+		first = k;
+		if (k->begun)
+			break;
 	}
-	return NULL;
+	return first;
 }
 
 /* Takes a block of that kernel if it is ours. */
@@ -192,6 +202,7 @@ static bool take_block(struct machine *m, struct machine_place *place)
 	group_of(m, place)->blocks++;
 	if (k->unstarted > 1) {
 		k->unstarted--;
+		k->begun = k->cooperative;
 		return true;
 	}
 	leave_queue(m, k);

@@ -112,9 +112,16 @@ CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 	return CUDA_SUCCESS;
 }
 
+/* What a launch may say besides. */
+struct how {
+	bool cooperative, overlaps;
+	bool has_priority; /* of its own; else the stream's */
+	int priority;
+};
+
 static CUresult launch(CUfunction function, const unsigned grid[3], const unsigned block[3],
 		       unsigned shared, CUstream stream, void **params, void **extra,
-		       bool cooperative, bool overlaps)
+		       const struct how *how)
 {
 	API_ENTER();
 	struct stream *s;
@@ -122,8 +129,9 @@ static CUresult launch(CUfunction function, const unsigned grid[3], const unsign
 
 	RETURN_IF(stream_get(&s, stream));
 	RETURN_IF(kernel_work(&work, s->ctx, function, grid, block, shared, params, extra,
-			      cooperative));
-	work.kernel.overlaps = overlaps;
+			      how->cooperative));
+	work.kernel.overlaps = how->overlaps;
+	work.kernel.priority = how->has_priority ? how->priority : s->priority;
 	return stream_submit(s, &work, NULL);
 }
 
@@ -134,7 +142,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
 {
 	const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
 
-	return launch(function, grid, block, shared, stream, params, extra, false, false);
+	return launch(function, grid, block, shared, stream, params, extra, &(struct how){0});
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
@@ -144,28 +152,32 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
 {
 	const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
 
-	return launch(function, grid, block, shared, stream, params, NULL, true, false);
+	return launch(function, grid, block, shared, stream, params, NULL,
+		      &(struct how){.cooperative = true});
 }
 
 /* Hints are ignored: a launch that is serialised more than it must be is still right. What would
  * change the meaning of the kernel is refused. */
-static CUresult read_attributes(const CUlaunchConfig *config, bool *cooperative, bool *overlaps)
+static CUresult read_attributes(const CUlaunchConfig *config, struct how *how)
 {
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *a = &config->attrs[i];
 
 		switch (a->id) {
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-			*cooperative = a->value.cooperative != 0;
+			how->cooperative = a->value.cooperative != 0;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-			*overlaps = a->value.programmaticStreamSerializationAllowed != 0;
+			how->overlaps = a->value.programmaticStreamSerializationAllowed != 0;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+			how->has_priority = true;
+			how->priority = a->value.priority;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_IGNORE:
 		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 		case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
 		case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -185,16 +197,15 @@ static CUresult read_attributes(const CUlaunchConfig *config, bool *cooperative,
 static CUresult launch_config(const CUlaunchConfig *c, CUstream stream, CUfunction function,
 			      void **params, void **extra)
 {
-	bool cooperative = false, overlaps = false;
+	struct how how = {0};
 
 	if (c->numAttrs && !c->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
-	RETURN_IF(read_attributes(c, &cooperative, &overlaps));
+	RETURN_IF(read_attributes(c, &how));
 	const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
 	const unsigned block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
 
-	return launch(function, grid, block, c->sharedMemBytes, stream, params, extra, cooperative,
-		      overlaps);
+	return launch(function, grid, block, c->sharedMemBytes, stream, params, extra, &how);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,

@@ -133,6 +133,16 @@ static void await_overlapped(void *data)
 	}
 }
 
+/* Values beyond the range count as its ends. */
+static int priority_of(const struct op *op)
+{
+	int priority = op->work.kernel.priority;
+
+	if (priority > LEAST_PRIORITY)
+		return LEAST_PRIORITY;
+	return priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority;
+}
+
 static bool push(struct device *d)
 {
 	struct block_queue *q = &d->blocks;
@@ -140,8 +150,12 @@ static bool push(struct device *d)
 
 	if (!op || q->pushed >= PUSHED_MAX)
 		return false;
-	if (machine_push(&sim.machine, d->gpu, op->work.ctx->group, (uintptr_t)op,
-			 op->kernel.blocks, &op->kernel.ticket))
+	struct machine_kernel kernel = {.group = op->work.ctx->group,
+					.cookie = (uintptr_t)op,
+					.blocks = op->kernel.blocks,
+					.priority = priority_of(op),
+					.cooperative = op->work.kernel.cooperative};
+	if (machine_push(&sim.machine, d->gpu, &kernel, &op->kernel.ticket))
 		return false;
 	q->first = op->queued;
 	if (!q->first)
