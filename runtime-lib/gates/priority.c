@@ -58,10 +58,14 @@ static bool goes_first(const struct client *client, const struct weir_control_pa
 	       predicted < LONG_KERNEL_NS;
 }
 
-bool priority_is_given(const CUlaunchConfig *config)
+bool priority_stays(const CUlaunchConfig *config)
 {
 	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		const CUlaunchAttribute *attribute = &config->attrs[i];
+
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_PRIORITY ||
+		    (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
+		     attribute->value.cooperative))
 			return true;
 	}
 	return false;
@@ -107,11 +111,11 @@ int priority_under_mps(const struct stream *stream, const struct level_binding *
 	return -(int)step == stream->priority ? PRIORITY_OWN : -(int)step;
 }
 
-/* False: the program gave a priority, or more attributes than there is room for. */
+/* False: the priority stays, or there are more attributes than there is room for. */
 static bool take_attributes(CUlaunchAttribute *out, const CUlaunchConfig *config)
 {
 	if (config->numAttrs > ATTRIBUTES_MAX || (config->numAttrs && !config->attrs) ||
-	    priority_is_given(config))
+	    priority_stays(config))
 		return false;
 	for (unsigned i = 0; i < config->numAttrs; i++)
 		out[i] = config->attrs[i];

@@ -34,8 +34,11 @@ PER_CLIENT(launch_order)
 /* ns: all launches that are longer have the least priority of their level. */
 #define PRIORITY_LONG_NS (8u * LONG_KERNEL_NS)
 
-/* The program itself gives this launch a priority. */
-bool priority_is_given(const CUlaunchConfig *config);
+/* The launch keeps the priority that it has without us: the program gives it one, or it is
+ * cooperative. Blocks of a cooperative kernel wait for each other. Of two such kernels with
+ * different priorities each may get a part of the SMs and wait for ever, unless the GPU begins such
+ * a kernel as a whole, which NVIDIA does not say. */
+bool priority_stays(const CUlaunchConfig *config);
 
 /* Launch path: this launch cannot be ordered by its length, so same-level clients cannot either. */
 static inline void priority_note_unordered(const struct stream *stream, bool ordered)
@@ -61,8 +64,8 @@ static inline int priority_of_launch(const struct stream *stream,
 		       : PRIORITY_OWN;
 }
 
-/* Launches with that priority. False: not launched, because it is PRIORITY_OWN, the program gave
- * the launch a priority, or the driver refuses; launch without. @per_thread: which default stream
+/* Launches with that priority. False: not launched, because it is PRIORITY_OWN, the launch's
+ * priority stays, or the driver refuses; launch without. @per_thread: which default stream
  * @config means. */
 bool priority_launch(struct client *client, int priority, const CUlaunchConfig *config,
 		     bool per_thread, CUfunction function, void **params, void **extra,

@@ -176,7 +176,7 @@ kept_apart static void await_forms(struct stream *stream, const struct kernel_ca
 static inline bool goes_ahead(const struct stream *stream, const struct kernel_call *call)
 {
 	return load_relaxed(&launch_order_of(stream->client)->priorities) &&
-	       !(call->config && priority_is_given(call->config));
+	       !(call->config && priority_stays(call->config));
 }
 
 /* Filled in place: returning the structure by value would stall on store forwarding. Member by
@@ -363,7 +363,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 	if (kind == LAUNCH_RECORDS && !load_relaxed(&events_recorded))
 		store_relaxed(&events_recorded, 1);
 	launch_begin(&launch, config->hStream, per_thread, &call, kind);
-	launch.ordered = !priority_is_given(config);
+	launch.ordered = !priority_stays(config);
 	if (is_plain(&launch) ||
 	    !launch_changed(&launch, &call, config->hStream, per_thread, &result))
 		result = native(config, f, params, extra);

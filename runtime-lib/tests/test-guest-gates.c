@@ -415,7 +415,8 @@ static int priority_of_config(CUstream stream, CUlaunchAttribute *attributes, un
 	return driver->ops[driver->n_ops - 1].priority;
 }
 
-/* Of the driver's 0..-5 each level has a part; the program's own order within it stays. */
+/* Of the driver's 0..-5 each level has a part; the program's own order within it stays. So does
+ * the priority of a cooperative launch. */
 static void launches_have_their_levels_priority(void **state)
 {
 	static const int plain[] = {1, -1, -3, -5}, ahead[] = {0, -2, -4, -5};
@@ -436,6 +437,9 @@ static void launches_have_their_levels_priority(void **state)
 		assert_int_equal(priority_of_launch(STREAM(n, 2)), ahead[level]);
 		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 1), ahead[level]);
 		assert_int_equal(driver->ops[driver->n_ops - 1].attributes, 2);
+		attributes[0].value.cooperative = 1;
+		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 1), 1);
+		attributes[0].value.cooperative = 0;
 		attributes[1].value.priority = -2; /* the program's own */
 		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 2), -2);
 		agent.control->above = agent.control->below = 0;
@@ -532,6 +536,13 @@ static void launch_graph(unsigned n)
 	assert_int_equal(cuGraphLaunch((CUgraphExec)KERNEL(700), STREAM(n, 1)), CUDA_SUCCESS);
 }
 
+static void launch_cooperative_by_config(unsigned n)
+{
+	CUlaunchAttribute all = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+
+	assert_int_equal(priority_of_config(STREAM(n, 1), &all, 1), 1);
+}
+
 static void launch_with_priority(unsigned n)
 {
 	CUlaunchAttribute own = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -5};
@@ -550,9 +561,9 @@ static void launch_in_stream_with_priority(unsigned n)
 /* What has no priority by its length is told of, so that no other launch of the level has one. */
 static void unordered_launches_are_told(void **state)
 {
-	static void (*const unordered[])(unsigned n) = {launch_cooperative, launch_graph,
-							launch_with_priority,
-							launch_in_stream_with_priority};
+	static void (*const unordered[])(unsigned n) = {
+		launch_cooperative, launch_cooperative_by_config, launch_graph,
+		launch_with_priority, launch_in_stream_with_priority};
 
 	(void)state;
 	driver->mps = 1;
