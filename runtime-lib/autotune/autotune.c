@@ -240,9 +240,15 @@ static void know(struct autotuner *tuner, const struct autotune_situation *at,
 		return;
 	uint64_t ns = candidate_time(candidate);
 	atomic_store(&tuner->assumed, 0);
-	if (tuner->profiled && autotune_fits_profile(tuner, sample->candidate, ns))
+	/* Evictions were expected because its time was not known. Each costs two continuations. */
+	if (!candidate_is_waited(tuner, at))
+		tuner->evictions = 0;
+	bool fits = tuner->profiled && autotune_fits_profile(tuner, sample->candidate, ns);
+	if (!fits)
+		tuner->native = larger(ns ? ns : sample->ns, 1);
+	set_chain(tuner);
+	if (fits)
 		return;
-	tuner->native = larger(ns ? ns : sample->ns, 1);
 	if (autotune_is_long(tuner->settings, at, tuner->native)) {
 		tuner->state = AUTOTUNE_WANTED; /* for this time */
 		return;

@@ -263,6 +263,34 @@ static void an_unknown_kernel_begins_settled(void **state)
 	assert_int_equal(autotune_decide(&tuner, &at, &launch).candidate, urgent);
 }
 
+/* Unused continuations cost 4.6 us each. They are for evictions of a kernel of unknown time. */
+static void a_known_kernel_has_few_continuations(void **state)
+{
+	const struct autotune_launch launch = {.native = NATIVE};
+	struct autotune_situation at = {.now = 1, .lowest_level = true};
+	static struct autotuner tuner;
+
+	(void)state;
+	for (int profiled = 0; profiled < 2; profiled++) {
+		begin_unknown(&tuner);
+		if (profiled)
+			assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+		else
+			autotune_forms(&tuner, &at, &facts);
+		uint32_t urgent = tuner.in_use[WAITING_URGENT];
+		assert_true(tuner.evictions >= 32);
+		measure(&tuner, &at, urgent, NATIVE);
+		assert_int_equal(tuner.chain, 3); /* a kernel of 5 ms has no fewer */
+	}
+
+	/* Somebody waits: evictions are likely. */
+	begin_unknown(&tuner);
+	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	at.waiting = WAITING_URGENT;
+	measure(&tuner, &at, tuner.in_use[WAITING_URGENT], NATIVE);
+	assert_true(autotune_decide(&tuner, &at, &launch).chain >= 7);
+}
+
 static void an_unknown_kernel_of_another_time_is_tuned(void **state)
 {
 	struct autotune_situation at = {.now = 1, .lowest_level = true};
@@ -322,6 +350,7 @@ int main(void)
 		cmocka_unit_test(nothing_replaces_a_forced_form),
 		cmocka_unit_test(a_wrong_profile_is_found_out),
 		cmocka_unit_test(an_unknown_kernel_begins_settled),
+		cmocka_unit_test(a_known_kernel_has_few_continuations),
 		cmocka_unit_test(an_unknown_kernel_of_another_time_is_tuned),
 		cmocka_unit_test(a_short_kernel_begins_natively),
 	};
