@@ -42,7 +42,7 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
 	struct operand time = quota ? quota_time(at, rewrite, words) : words;
 	struct reg *asked = edit_register(rewrite->function, TYPE_b64);
-	struct operand sms = op_int(0);
+	struct quota_read read = {0};
 
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b64 %now, %after, %next, %old;"
@@ -53,7 +53,7 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		  "  setp.ne.u64 %p, %old, %next; @%p bra %1; }",
 		  demand, otherwise, period, time);
 	if (quota) /* the host's memory takes 1 us: all reads at a time */
-		sms = quota_sms(at, rewrite);
+		read = quota_read(at, rewrite, words);
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %held; .reg .b64 %held64;"
 		  "  ld.volatile.global.u64 %0, [%1];"
@@ -62,7 +62,7 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		  "  cvt.u64.u32 %held64, %held; or.b64 %0, %0, %held64; }",
 		  op_reg(asked), demand, hold);
 	if (quota)
-		quota_poll(at, rewrite, words, sms, op_reg(asked));
+		quota_poll(at, rewrite, words, &read, op_reg(asked));
 	edit_code(at, "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; }", op_reg(asked),
 		  otherwise);
 	write_close(at, rewrite, words);

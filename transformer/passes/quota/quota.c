@@ -131,31 +131,32 @@ struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct ope
 }
 static_assert(offsetof(struct weir_words, next_quota) == 56, "in the template");
 
-struct operand quota_sms(struct cursor *at, struct rewrite *rewrite)
+struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct operand words)
 {
-	struct operand sms = op_reg(edit_register(rewrite->function, TYPE_b32));
+	struct quota_read read = {op_reg(edit_register(rewrite->function, TYPE_b32)),
+				  op_reg(edit_register(rewrite->function, TYPE_b32))};
 
 	edit_code(at,
-		  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u64 %p, %1, 0;"
-		  "  @%p ld.volatile.global.u32 %0, [%1]; }",
-		  sms, hidden64(at, rewrite, HIDDEN(room)));
-	return sms;
+		  "{ .reg .pred %p; mov.u32 %0, 0; mov.u32 %1, 0; setp.ne.u64 %p, %2, 0;"
+		  "  @%p ld.volatile.global.u32 %0, [%2];"
+		  "  @%p ld.volatile.global.u32 %1, [%3+36]; }",
+		  read.sms, read.word, hidden64(at, rewrite, HIDDEN(room)), words);
+	return read;
 }
 
 /* All in one piece: with the loop out of line, ptxas gives ten resumable kernels more registers. */
 void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
-		struct operand sms, struct operand asked)
+		const struct quota_read *read, struct operand asked)
 {
+	struct operand sms = read->sms, word = read->word;
 	struct operand room = hidden64(at, rewrite, HIDDEN(room));
 	struct operand quota = hidden32(at, rewrite, HIDDEN(quota));
-	struct operand word = op_reg(edit_register(rewrite->function, TYPE_b32));
 	struct block *decided = edit_new_block(rewrite->function);
 	struct block *written = edit_new_block(rewrite->function);
 
 	edit_code(at,
-		  "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; min.u32 %2, %2, 0xfff;"
-		  "  ld.volatile.global.u32 %3, [%4+36]; }",
-		  room, op_block(decided), sms, word, words);
+		  "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; min.u32 %2, %2, 0xfff; }",
+		  room, op_block(decided), sms);
 	edit_code(at,
 		  "{ .reg .pred %p, %back; .reg .b32 %was, %next, %x; .reg .b64 %y;"
 		  "again: setp.eq.u32 %p, %0, 0; selp.b32 %was, %1, %0, %p;"

@@ -49,12 +49,16 @@ void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leade
  * kernel has its own. */
 struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct operand words);
 
-/* For the winner of a poll: the SMs that are to be left. */
-struct operand quota_sms(struct cursor *at, struct rewrite *rewrite);
+/* For the winner of a poll: the SMs that are to be left, and the word with the quota. Both are read
+ * before anything waits for one of them: a poll delays its block, also at a launch's begin. */
+struct quota_read {
+	struct operand sms, word;
+};
+struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct operand words);
 /* The same, then. @asked (64 bits): not 0 if the launch is to be closed anyway; becomes 1
  * if it is to be closed for the sake of those that have left. */
 void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
-		struct operand sms, struct operand asked);
+		const struct quota_read *read, struct operand asked);
 
 /* For a worker that leaves, before it counts itself: the word as it is then, or 0. If it is 0 in
  * the last one, nobody has left by a quota, but for one that did so in this moment, whom the
