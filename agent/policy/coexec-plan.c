@@ -12,6 +12,7 @@
 static void remove_at(struct coexec_plan *plan, unsigned i)
 {
 	plan->members[i]->coexec.together = false;
+	plan->members[i]->coexec.workers = 0;
 	plan->n--;
 	for (; i < plan->n; i++) {
 		plan->members[i] = plan->members[i + 1];

@@ -23,19 +23,21 @@ static uint64_t number_of_client(const struct client *client)
 }
 
 /* What a client says of a kernel counts in its namespace (outside pods: for its user) only, and
- * for the GPU's model. A kernel without a number is known as its client's. */
+ * for the GPU's model: these make the upper half, which no client can choose. A kernel without a
+ * number is known as its client's. */
 static uint64_t number_of(const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
-	uint64_t told = atomic_load(&client->pages.status->worker_kernel), number = FNV_BASIS;
+	uint64_t told = atomic_load(&client->pages.status->worker_kernel), whose = FNV_BASIS;
 
 	if (!told)
 		return number_of_client(client);
-	number = fnv_bytes(number, tenant->namespace_, strlen(tenant->namespace_));
+	whose = fnv_bytes(whose, tenant->namespace_, strlen(tenant->namespace_));
 	if (!*tenant->namespace_)
-		number = fnv_bytes(number, &tenant->identity.uid, sizeof(tenant->identity.uid));
-	number = fnv_bytes(number, client->gpu->name, strlen(client->gpu->name));
-	number = fnv_bytes(number, &told, sizeof(told));
+		whose = fnv_bytes(whose, &tenant->identity.uid, sizeof(tenant->identity.uid));
+	whose = fnv_bytes(whose, client->gpu->name, strlen(client->gpu->name));
+	told = fnv_bytes(FNV_BASIS, &told, sizeof(told));
+	uint64_t number = (whose & ~(uint64_t)UINT32_MAX) | told >> 32;
 	return number ? number : 1;
 }
 

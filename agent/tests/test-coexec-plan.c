@@ -426,6 +426,22 @@ static void test_known_kernels_join_at_once(void **unused)
 	assert_int_equal(plan->searches, 0);
 }
 
+/* A member whose work has ended is not bounded when it comes back. */
+static void test_one_leaves(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming};
+	const struct coexec_client *other = &world.entries[1].coexec;
+
+	(void)unused;
+	begin(2, programs);
+	pass(2000 * MS);
+	assert_true(other->workers && other->together);
+	run_queues_work(&world.queues, &world.entries[1], 0, 0, world.now);
+	for (uint64_t end = world.now + 2 * COEXEC_GRACE; world.now < end; world.now += MS)
+		run_queues_decide(&world.queues, world.now);
+	assert_false(other->workers || other->together);
+}
+
 /* Time in which higher levels run is not the clients': speeds are those without. */
 static void test_below_others(void **unused)
 {
@@ -565,11 +581,13 @@ int main(void)
 		cmocka_unit_test(test_other_kernel),
 		cmocka_unit_test(test_changing_kernels),
 		cmocka_unit_test(test_known_kernels_join_at_once),
+		cmocka_unit_test(test_one_leaves),
 		cmocka_unit_test(test_below_others),
 		cmocka_unit_test(test_unlike_kernels_pair),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_searching_pays),
+
 		cmocka_unit_test(test_memory),
 	};
 	const char *seed = getenv("SEED");

@@ -117,6 +117,32 @@ static void test_by_hand(void **state)
 	assert_int_equal(workers_fit(&world.clients[0]), 0);
 }
 
+static uint64_t number_of_kernel(unsigned i, uint64_t told)
+{
+	world.status[i].worker_kernel = told;
+	workers_report(&world.clients[i]);
+	return world.clients[i].entry.coexec.kernel.number;
+}
+
+/* A client cannot name the kernels of another namespace, whatever it reports. */
+static void test_kernels_belong_to_a_namespace(void **state)
+{
+	uint64_t halves[2][2];
+
+	(void)state;
+	begin();
+	snprintf(world.tenants[0].namespace_, sizeof(world.tenants[0].namespace_), "one");
+	snprintf(world.tenants[1].namespace_, sizeof(world.tenants[1].namespace_), "two");
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned k = 0; k < 2; k++)
+			halves[i][k] = number_of_kernel(i, 1 + k * 0x123456789abcdef0) >> 32;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(halves[i][0], halves[i][1]);
+	assert_int_not_equal(halves[0][0], halves[1][0]);
+	assert_int_not_equal(number_of_kernel(0, 1), number_of_kernel(0, 2));
+	assert_int_equal(number_of_kernel(0, 7), number_of_kernel(0, 7));
+}
+
 /* The level's clock stands while higher levels have work. */
 static void test_below_others(void **state)
 {
@@ -160,9 +186,13 @@ static void test_lies(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		WORLD_TEST(test_workers_are_told),  WORLD_TEST(test_another_policy_bounds_nobody),
-		WORLD_TEST(test_turns_without_mps), WORLD_TEST(test_by_hand),
-		WORLD_TEST(test_below_others),      WORLD_TEST(test_lies),
+		WORLD_TEST(test_workers_are_told),
+		WORLD_TEST(test_another_policy_bounds_nobody),
+		WORLD_TEST(test_turns_without_mps),
+		WORLD_TEST(test_by_hand),
+		WORLD_TEST(test_below_others),
+		WORLD_TEST(test_kernels_belong_to_a_namespace),
+		WORLD_TEST(test_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
