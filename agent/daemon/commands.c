@@ -257,15 +257,10 @@ static void add_deprecated(cJSON *object)
 	}
 }
 
-static cJSON *describe_client(const struct commands *commands, const struct client *client)
+static void describe_identity(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
-	const struct pod *pod = decider_pod(commands->decider, tenant);
-	const uint64_t *total = client->account.own.total;
-	cJSON *object = cJSON_CreateObject();
 
-	if (!object)
-		return NULL;
 	add_number(object, "client", client->number);
 	add_number(object, "pid", (uint64_t)client->pid);
 	add_text(object, "command", client->command);
@@ -276,10 +271,13 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	add_number(object, "uid", tenant->identity.uid);
 	add_text(object, "cgroup", tenant->identity.cgroup);
 	add_text(object, "gpu", client->gpu->id);
-	add_number(object, "level", client->level);
-	add_text(object, "reason", tenant->reason);
-	if (pod)
-		pod_report_describe(object, commands->problems, pod);
+}
+
+/* What was decided about it. */
+static void describe_settings(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+
 	if (client->account.level < WEIR_LEVELS)
 		add_number(object, "actingLevel", client->account.level);
 	add_number(object, "bit", client->bit);
@@ -294,13 +292,12 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
 	describe_workers(object, client);
-	describe_loops(object, client);
-	add_text(object, "state", state_of(client));
-	if (client->overrun.time)
-		add_seconds(object, "overrunSeconds", client->overrun.time);
-	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
-	add_number(object, "outstanding", client->account.outstanding);
-	add_seconds(object, "remainingSeconds", client->account.remaining);
+}
+
+static void describe_counters(cJSON *object, const struct client *client)
+{
+	const uint64_t *total = client->account.own.total;
+
 	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
 	add_seconds(object, "gpuSeconds", total[ACCOUNT_GPU_TIME]);
 	add_number(object, "gates", total[ACCOUNT_GATES]);
@@ -316,6 +313,29 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	add_number(object, "speculativeDemands", total[ACCOUNT_SPECULATIVE]);
 	add_number(object, "speculativeDemandMisses", total[ACCOUNT_SPECULATIVE_MISSES]);
 	add_seconds(object, "speculativeDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
+}
+
+static cJSON *describe_client(const struct commands *commands, const struct client *client)
+{
+	const struct pod *pod = decider_pod(commands->decider, client->tenant);
+	cJSON *object = cJSON_CreateObject();
+
+	if (!object)
+		return NULL;
+	describe_identity(object, client);
+	add_number(object, "level", client->level);
+	add_text(object, "reason", client->tenant->reason);
+	if (pod)
+		pod_report_describe(object, commands->problems, pod);
+	describe_settings(object, client);
+	describe_loops(object, client);
+	add_text(object, "state", state_of(client));
+	if (client->overrun.time)
+		add_seconds(object, "overrunSeconds", client->overrun.time);
+	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
+	add_number(object, "outstanding", client->account.outstanding);
+	add_seconds(object, "remainingSeconds", client->account.remaining);
+	describe_counters(object, client);
 	describe_predictions(object, client);
 	describe_blocking(object, client);
 	describe_channels(object, client);

@@ -9,6 +9,8 @@
 
 #include "weir/base.h"
 
+#define CANDIDATES 32u /* waiting clients that are looked at: each look goes through the memory */
+
 static void remove_at(struct coexec_plan *plan, unsigned i)
 {
 	plan->members[i]->coexec.together = false;
@@ -199,14 +201,17 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	return least < 1 + COEXEC_GAIN ? 0 : least;
 }
 
-/* The waiting client that promises most; NULL: none. */
+/* Of the clients that have waited longest, the one that promises most; NULL: none. */
 static struct run_queue_entry *find_joiner(const struct run_queue *queue,
 					   struct coexec_memory *memory)
 {
 	struct run_queue_entry *entry, *found = NULL;
+	unsigned n = 0;
 	double most = 0;
 
 	DL_FOREACH (queue->waiting, entry) {
+		if (++n > CANDIDATES)
+			break;
 		double now = hope(&queue->plan, entry, memory);
 		if (now > most) {
 			most = now;
@@ -277,7 +282,7 @@ static bool turn_is_over(const struct run_queue *queue)
 	const struct run_queue_entry *next;
 
 	if (plan->n > 1)
-		turn = larger(COEXEC_TURN, COEXEC_REPAYS * plan->searched);
+		turn = larger(COEXEC_TURN, smaller(COEXEC_REPAYS * plan->searched, COEXEC_GIVE_UP));
 	else if (!first->measured)
 		turn = larger(turn, COEXEC_CLOSED);
 	if (plan->searching || !first->known || clock_of(queue) - plan->turn_since < turn)

@@ -24,7 +24,7 @@
 #define COEXEC_LONGEST   200000000ull   /* a measurement, or the wait for it, at most; */
 #define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
 #define COEXEC_LIMIT     2000000000ull  /* but no more than that */
-#define COEXEC_GIVE_UP   5000000000ull  /* a search, at most: others wait for its end */
+#define COEXEC_GIVE_UP   5000000000ull  /* a search, or a turn after it, at most */
 #define COEXEC_LOOK      5000000ull     /* between two looks for one that may join */
 #define COEXEC_GRACE     20000000ull    /* without work, then a client has left the others */
 #define COEXEC_SOLO      2000000000ull  /* in which a client's forms are found, at most; */

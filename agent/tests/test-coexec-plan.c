@@ -323,6 +323,44 @@ static void test_search_that_takes_too_long(void **unused)
 	assert_true(throughput(3000 * MS) > 1.3);
 }
 
+/* Others wait for the search, and for as long again, at most. */
+static void test_turn_after_a_long_search(void **unused)
+{
+	static const struct program one = {{1, 0.1}, 3, 0, 300 * MS},
+				    other = {{0.1, 1}, 4, 0, 300 * MS};
+	static const struct program *const programs[] = {&one, &other, &poison};
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(3, programs);
+	pass(60000 * MS);
+	assert_true(world.most_held[2] < 13000 * MS);
+}
+
+/* However many wait, a look takes no longer. */
+static void test_many_wait(void **unused)
+{
+	static struct run_queue_entry many[300];
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(0, NULL);
+	for (unsigned i = 0; i < countof(many); i++) {
+		many[i] = (struct run_queue_entry){.weight = 100};
+		run_queues_add(&world.queues, &many[i]);
+		many[i].coexec.kernel.number = 7;
+		run_queues_work(&world.queues, &many[i], 1, MS, world.now);
+	}
+	coexec_memory_put(&world.found, (uint64_t[]){7}, 1, (uint8_t[COEXEC_MOST]){0}, 1);
+	coexec_memory_put(&world.found, (uint64_t[]){7, 7}, 2, (uint8_t[COEXEC_MOST]){0}, 1);
+	run_queues_decide(&world.queues, world.now);
+	uint64_t uses = world.found.uses;
+	run_queues_decide(&world.queues, world.now + COEXEC_LOOK);
+	assert_in_range(world.found.uses - uses, 1, 50);
+	for (unsigned i = 0; i < countof(many); i++)
+		run_queues_remove(&world.queues, &many[i], world.now + COEXEC_LOOK);
+}
+
 /* What was tried in vain is remembered, too. */
 static void test_starving_partner(void **unused)
 {
@@ -575,6 +613,8 @@ int main(void)
 		cmocka_unit_test(test_forms_that_cost_too_much),
 		cmocka_unit_test(test_long_launches),
 		cmocka_unit_test(test_search_that_takes_too_long),
+		cmocka_unit_test(test_turn_after_a_long_search),
+		cmocka_unit_test(test_many_wait),
 		cmocka_unit_test(test_starving_partner),
 		cmocka_unit_test(test_silent_client),
 		cmocka_unit_test(test_history),
