@@ -63,6 +63,7 @@ struct life {
 	struct plugin plugin;
 	const struct options *options;
 	const char *text; /* of the configuration file */
+	bool refused;     /* the file read last has a mistake */
 	bool renewed;     /* the next run uses @next and @next_text */
 	struct config next;
 	char *next_text;
@@ -78,6 +79,7 @@ static void look_at_config(struct life *life, bool always)
 	if (!path || life->renewed)
 		return;
 	int r = config_load(&life->next, path, &text, message, sizeof(message));
+	life->refused = r < 0;
 	if (text && !always && strcmp(text, life->text) == 0) {
 		if (r == 0)
 			config_deinit(&life->next);
@@ -129,7 +131,7 @@ static int live(struct life *life, const struct config *config, const struct inv
 	if (r == 0 && !life->renewed) {
 		r = plugin_init(&life->plugin, &life->loop, config, before);
 		if (r == 0) {
-			metrics_serve(&life->plugin, &life->loop);
+			metrics_serve(&life->plugin, &life->loop, &life->refused);
 			r = loop_run(&life->loop);
 			plugin_deinit(&life->plugin);
 		}

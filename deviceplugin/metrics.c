@@ -47,6 +47,9 @@ static int write_all(void *userdata, FILE *out)
 
 	head(out, "weir_plugin_registered", "gauge", "1: the kubelet knows the plugin.");
 	fprintf(out, "weir_plugin_registered %d\n", is_connected(plugin));
+	head(out, "weir_plugin_config_last_reload_successful", "gauge",
+	     "0: the file has a mistake, and the plugin keeps the previous configuration.");
+	fprintf(out, "weir_plugin_config_last_reload_successful %d\n", !*plugin->config_refused);
 	write_gpus(out, plugin);
 	write_counters(out, &plugin->service.counters);
 	return 0;
@@ -60,8 +63,9 @@ static const char *condition(void *userdata, bool *ready)
 	return *ready ? "ok" : "the kubelet does not know the plugin yet";
 }
 
-void metrics_serve(struct plugin *plugin, struct loop *loop)
+void metrics_serve(struct plugin *plugin, struct loop *loop, const bool *config_refused)
 {
+	plugin->config_refused = config_refused;
 	plugin->pages = (struct http_pages){write_all, condition, plugin};
 	http_new(&plugin->http, loop, plugin->config->metrics_address, &plugin->pages);
 }

@@ -33,7 +33,8 @@ struct plugin {
 	struct service service;
 	struct http_pages pages;
 	struct http *http; /* NULL: there is no such port */
-	struct dra dra;    /* while dra.enabled */
+	const bool *config_refused;
+	struct dra dra; /* while dra.enabled */
 
 	bool registered;         /* the kubelet opens its stream */
 	struct loop_watch watch; /* on the kubelet's directory */

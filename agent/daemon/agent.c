@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "kubernetes/events.h"
 #include "kubernetes/pods.h"
 #include "metrics/metrics.h"
 #include "scheduler/preemption.h"
@@ -106,6 +107,14 @@ static void apply_config(struct reload *reload)
 		decider_apply_limits(&agent->decider, tenant);
 	}
 	report_pods_changed(&agent->report);
+}
+
+static void config_refused(struct reload *reload)
+{
+	const struct agent *agent = container_of(reload, struct agent, reload);
+
+	events_tell(agent->report.events, NULL, EVENT_WARNING, "ConfigurationRefused",
+		    "%s; the configuration from before stays in force", reload->mistake);
 }
 
 static void pods_changed(void *userdata)
@@ -264,6 +273,7 @@ static void connect_parts(struct agent *agent)
 					    .mps = &agent->mps,
 					    .monitor = &agent->report.monitor,
 					    .problems = &agent->report.problems,
+					    .reload = &agent->reload,
 					    .report = &agent->report,
 					    .profiles = &agent->profiles};
 	agent->pages = (struct http_pages){
@@ -342,7 +352,8 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 
 int agent_follow(struct agent *agent, const char *path)
 {
-	return reload_init(&agent->reload, &agent->loop, &agent->config, path, apply_config);
+	return reload_init(&agent->reload, &agent->loop, &agent->config, path, apply_config,
+			   config_refused);
 }
 
 void agent_deinit(struct agent *agent)

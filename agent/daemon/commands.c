@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "config/config.h"
 #include "daemon/explain.h"
+#include "daemon/reload.h"
 #include "mps/mps-server.h"
 #include "profile/profile-command.h"
 #include "policy/yield.h"
@@ -448,6 +449,8 @@ static const char *status(const struct commands *commands, struct exchange *exch
 	decider_read_memory(decider);
 	add_text(answer, "version", WEIR_VERSION);
 	add_text(answer, "policy", decider->scheduler->policy->name);
+	if (*commands->reload->mistake)
+		add_text(answer, "configMistake", commands->reload->mistake);
 	add_number(answer, "timers", decider->scheduler->timers.n);
 	add_seconds(answer, "timersLateSeconds", decider->scheduler->timers.late);
 	for (const struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
@@ -564,7 +567,8 @@ static const char *trace(const struct commands *commands, struct exchange *excha
 static const char *explain(const struct commands *commands, struct exchange *exchange)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(exchange->request, "pod");
-	struct explain_input input = {commands->decider, commands->report};
+	struct explain_input input = {commands->decider, commands->report,
+				      commands->reload->mistake};
 
 	return explain_answer(&input, cJSON_GetStringValue(name), exchange->answer);
 }

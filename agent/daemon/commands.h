@@ -2,7 +2,8 @@
  *
  *   {"command": "health"}                           -> {"health": "ok"}: the agent's loop runs
  *   {"command": "status"}                           -> {"version", "policy", "gpus", "clients",
- *                                                      "pods": those with problems}
+ *                                                      "pods": those with problems,
+ *                                                      "configMistake": if there is one}
  *   {"command": "policy"}                           -> {"policy", "policies"}
  *   {"command": "policy", "name": NAME}             sets the policy; the same answer
  *   {"command": "hold", "client": N, "seconds": S}  -> {"client", "heldSeconds"}; 0 ends the hold
@@ -26,12 +27,14 @@
 #define COMMANDS_TRACE_MAX 3600 /* s */
 
 struct profile_service;
+struct reload;
 struct report;
 
 struct commands {
 	struct decider *decider;
 	const struct monitor *monitor;
 	const struct pod_report *problems;
+	const struct reload *reload;
 	const struct mps *mps;
 	struct report *report;
 	struct profile_service *profiles;

@@ -272,6 +272,11 @@ static void explain_pod(FILE *out, const struct explain_input *input, const stru
 	    waiting_find(&input->report->placement.waiting, pod))
 		placement_explain(out, &input->report->placement, pod);
 	explain_tenants(out, input, pod);
+	if (*input->config_mistake)
+		fprintf(out,
+			"this agent's configuration has a mistake, and the one from before stays "
+			"in force: %s\n",
+			input->config_mistake);
 }
 
 /* A pod by `NAMESPACE/NAME`, or by its name if one namespace has it. */

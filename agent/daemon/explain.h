@@ -9,6 +9,7 @@
 struct explain_input {
 	struct decider *decider;
 	struct report *report;
+	const char *config_mistake; /* empty: none */
 };
 
 /* @name: [NAMESPACE/]NAME, or NULL. Adds `text` to @answer, or `fetching`: the caller asks again

@@ -27,7 +27,7 @@ static void take_config(struct reload *reload, struct config *next, uint64_t has
 	reload->apply(reload);
 	reload->hash = hash;
 	reload->loaded = (int64_t)time(NULL);
-	reload->successful = true;
+	*reload->mistake = '\0';
 	reload->good++;
 	log_info("%s: taken", reload->path);
 	if (*reload->waiting)
@@ -37,9 +37,10 @@ static void take_config(struct reload *reload, struct config *next, uint64_t has
 
 static void refuse(struct reload *reload, const char *message)
 {
-	reload->successful = false;
+	snprintf(reload->mistake, sizeof(reload->mistake), "%s", message);
 	reload->bad++;
 	log_error("%s; the configuration from before stays in force", message);
+	reload->refused(reload);
 }
 
 /* @always: even if the file has not changed. */
@@ -79,13 +80,13 @@ static void changed(struct file_watch *watch)
 }
 
 int reload_init(struct reload *reload, struct loop *loop, struct config *config, const char *path,
-		reload_apply_fn *apply)
+		reload_fn *apply, reload_fn *refused)
 {
 	*reload = (struct reload){.config = config,
 				  .apply = apply,
+				  .refused = refused,
 				  .path = path,
-				  .loaded = (int64_t)time(NULL),
-				  .successful = true};
+				  .loaded = (int64_t)time(NULL)};
 	if (!path)
 		return 0;
 	int r = file_watch_init(&reload->watch, loop, path, changed);
@@ -102,6 +103,11 @@ void reload_deinit(struct reload *reload)
 	file_watch_deinit(&reload->watch);
 }
 
+static uint64_t successful(const void *object)
+{
+	return *((const struct reload *)object)->mistake == '\0';
+}
+
 static uint64_t restart_needed(const void *object)
 {
 	return *((const struct reload *)object)->waiting != '\0';
@@ -112,7 +118,7 @@ static uint64_t restart_needed(const void *object)
 static const struct metric reload_metrics[] = {
 	{"weir_config_last_reload_successful",
 	 "0: the file has a mistake, and the agent keeps the previous configuration.",
-	 AT(successful)},
+	 .get = successful},
 	{"weir_config_last_reload_success_timestamp_seconds",
 	 "When the configuration in force was read.", AT(loaded)},
 	{"weir_config_hash", "48 bits of the SHA-256 of the file in force.", AT(hash)},

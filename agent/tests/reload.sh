@@ -55,6 +55,12 @@ ctl() {
 policy_is() {
     [ "$(ctl policy)" = "$1" ]
 }
+status_says() {
+    ctl status | grep -F "$1"
+}
+status_is_silent() {
+    ! status_says 'stays in force'
+}
 gpu_has() { # INDEX KEY VALUE
     ctl status --json | jq -e ".gpus[] | select(.index == $1) | .$2 == \"$3\""
 }
@@ -100,10 +106,12 @@ becomes "with its hash" hash_is_of_file
 publish 'policy: wqf'
 becomes "a mistake is logged with its place" says "agent.yaml:7:9: expected a policy (hpf, whpf, ffs, static, dynamic, wfq, levels, coexec), not \`wqf\`; the configuration from before stays"
 becomes "and in a metric" metric 'weir_config_last_reload_successful 0'
+becomes "and in the status" status_says 'agent.yaml:7:9: expected a policy'
 check "the previous configuration stays in force" policy_is wfq
 publish 'policy: ffs'
 becomes "a good one is taken again" policy_is ffs
 becomes "as the metric says" metric 'weir_config_last_reload_successful 1'
+check "and the status is silent" status_is_silent
 
 ctl policy static >/dev/null
 kill -HUP "$pid"

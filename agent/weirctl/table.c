@@ -180,6 +180,18 @@ static void print_problems(FILE *out, const cJSON *status)
 	}
 }
 
+static void print_mistake(FILE *out, const cJSON *status)
+{
+	char line[1024];
+
+	if (!cJSON_HasObjectItem(status, "configMistake"))
+		return;
+	snprintf(line, sizeof(line), "%s; the configuration from before stays in force",
+		 text_of(status, "configMistake"));
+	make_printable(line);
+	fprintf(out, "%s\n", line);
+}
+
 void table_print(FILE *out, const cJSON *status, enum table_view view)
 {
 	const cJSON *clients = cJSON_GetObjectItem(status, "clients"), *client;
@@ -203,6 +215,8 @@ void table_print(FILE *out, const cJSON *status, enum table_view view)
 		print_row(out, &rows[row], widths, view);
 	if (n == 1)
 		fputs("no clients\n", out);
-	if (view == TABLE_STATUS)
-		print_problems(out, status);
+	if (view != TABLE_STATUS)
+		return;
+	print_problems(out, status);
+	print_mistake(out, status);
 }

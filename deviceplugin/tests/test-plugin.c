@@ -183,6 +183,40 @@ static void tells_what_it_does(void **state)
 	assert_non_null(strstr(page, "200 OK"));
 }
 
+/* A mistake in its file, until the file is as before: the metric says so, and registrations stay.
+ */
+static void keeps_its_configuration(void **state)
+{
+	static const char good[] = "weir_plugin_config_last_reload_successful 1\n";
+	static const char bad[] = "weir_plugin_config_last_reload_successful 0\n";
+	struct plugin *f = *state;
+	char port_line[64], more[128];
+	static char page[1 << 14];
+	uint16_t port = free_port();
+
+	snprintf(port_line, sizeof(port_line), "metrics: {address: \"127.0.0.1:%u\"}\n", port);
+	plugin_write_config(f, f->kubelet.dir, port_line);
+	plugin_start(f);
+	f->before = f->kubelet.registrations;
+	get(page, sizeof(page), port, "/metrics");
+	assert_non_null(strstr(page, good));
+
+	snprintf(more, sizeof(more), "%sresourceName: gpu\n", port_line);
+	plugin_write_config(f, f->kubelet.dir, more);
+	f->expected_line = "the previous configuration stays in force";
+	fake_kubelet_until(&f->kubelet, plugin_log_says);
+	get(page, sizeof(page), port, "/metrics");
+	assert_non_null(strstr(page, bad));
+
+	plugin_write_config(f, f->kubelet.dir, port_line);
+	for (int i = 0; i < 2000 && !strstr(page, good); i++) {
+		usleep(10000);
+		get(page, sizeof(page), port, "/metrics");
+	}
+	assert_non_null(strstr(page, good));
+	assert_int_equal(f->kubelet.registrations, f->before);
+}
+
 static void prefers_the_fullest_gpu_that_fits(void **state)
 {
 	struct plugin *f = *state;
@@ -260,6 +294,7 @@ int main(void)
 		TEST(refuses_what_no_gpu_can_give),
 		TEST(lets_a_container_without_room_wait),
 		TEST(tells_what_it_does),
+		TEST(keeps_its_configuration),
 		TEST(prefers_the_fullest_gpu_that_fits),
 		TEST(answers_pre_start_and_refuses_strangers),
 		TEST(stops_on_sigterm_and_removes_its_socket),

@@ -74,6 +74,21 @@ has_annotation_event() {
         jq -e --arg words "$2" '.items | any((.reason | startswith("Annotation")) and (.message | contains($words)))' > /dev/null
 }
 
+# A mistake in the configuration of a running agent, which has a pod: an event of the node, a metric, the explanation.
+mistakes() {
+    local good=$W/agent.good.yaml
+    pod governed 10 'exec sleep 1000' && until_ok 20 phase_is governed Running && cp "$W/agent.yaml" "$good" || return 1
+    echo "polcy: hpf" >> "$W/agent.yaml"
+    until_ok 20 has_metric 'weir_config_last_reload_successful 0' &&
+        hears Node "$NODE" ConfigurationRefused 'unknown key `polcy`' && explained governed 'unknown key `polcy`' || {
+        timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" explain governed | sed 's/^/# /'
+        mv "$good" "$W/agent.yaml"
+        return 1
+    }
+    mv "$good" "$W/agent.yaml"
+    until_ok 20 has_metric 'weir_config_last_reload_successful 1' && ! explained governed 'stays in force'
+}
+
 refused_so_far() {
     curl -sS -m 5 http://127.0.0.1:9477/metrics | sed -n 's/^weir_pods_refused_total //p'
 }

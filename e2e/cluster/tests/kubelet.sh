@@ -290,6 +290,7 @@ cases=(
     "away|without the API server levels come from the QoS class, and are corrected later"
     "annotations|each annotation that does not hold has an event, a metric and an explanation"
     "requests|so has each request that is refused"
+    "mistakes|and a mistake in the configuration of a running agent"
     "intruder|a container cannot write a read-only page, truncate one, or remove libweir or the socket"
     "unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods get events"
     "reset_gpu|an uncontained memory error needs a reset; memory errors and the driver's recovery action count"
