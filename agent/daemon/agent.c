@@ -320,6 +320,9 @@ static int init_parts(struct agent *agent)
 		r = sessions_init(&agent->sessions);
 	if (r < 0)
 		return r;
+	/* Reading the compile cache may have taken longer than the wait for claims. */
+	for (struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+		gpu_await_claims(gpu);
 	agent->pipes.events = agent->report.events;
 	agent->mps.listener = &listener;
 	pipes_link(&agent->pipes);

@@ -420,6 +420,11 @@ static void deinit_parts(struct gpu *gpu)
 	region_deinit(&gpu->region);
 }
 
+void gpu_await_claims(struct gpu *gpu)
+{
+	gpu->reserved_until = loop_now() + GPU_GRACE_NS;
+}
+
 int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 {
 	int r = region_init(&gpu->region, root, gpu->id);
@@ -438,7 +443,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	freeze_recover(root, gpu->id);
 	gpu->renew_from = (int64_t)loop_now() - GPU_RENEWALS_NS;
 	gpu->reserved = atomic_load(&gpu->region.taken->bits) & ~SHARED;
-	gpu->reserved_until = loop_now() + GPU_GRACE_NS;
+	gpu_await_claims(gpu);
 	gpu_sweep(gpu, gpu->reserved ? 0 : gpu->reserved_until);
 	watch(gpu, loop_now());
 	return 0;

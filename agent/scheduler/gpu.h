@@ -119,6 +119,8 @@ bool gpu_parse_id(const char *id, uint8_t out[16]);
 /* Opens the demand pages and begins to wait for claims. The rest of @gpu is zero but for uuid, id,
  * name, memory and listed. */
 int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root);
+/* Waits for claims from now on: clients could not connect before. */
+void gpu_await_claims(struct gpu *gpu);
 /* No client may be left. */
 void gpu_close(struct gpu *gpu);
 

@@ -26,6 +26,8 @@ extern int identify_error;
 extern struct pod *known_pod;
 extern pods_changed_fn *tell_changed;
 extern unsigned rig_hurried; /* calls of pods_hurry() */
+extern useconds_t rig_delay; /* for this long rig_start(false) lets clients wait for the socket */
+extern uint64_t rig_delayed; /* when that was over */
 
 void rig_start(bool standalone);
 /* Handles events until none is ready. */

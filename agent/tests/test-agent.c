@@ -231,6 +231,20 @@ static void test_restart(void **state)
 	close(b.fd);
 }
 
+/* An agent whose start takes long waits for claims from the moment at which clients can connect. */
+static void test_slow_restart(void **state)
+{
+	(void)state;
+	struct fake fake = fake_join(2);
+	agent_deinit(&agent);
+	rig_delay = 50000;
+	rig_start(false);
+	rig_delay = 0;
+	assert_true(agent.gpus.all->reserved & 1ull << fake.bit);
+	assert_true(agent.gpus.all->reserved_until >= rig_delayed + GPU_GRACE_NS);
+	close(fake.fd);
+}
+
 static unsigned count_open(void)
 {
 	unsigned n = 0;
@@ -563,6 +577,7 @@ int main(void)
 		AGENT_TEST(test_killed),
 		AGENT_TEST(test_many_share),
 		AGENT_TEST(test_restart),
+		AGENT_TEST(test_slow_restart),
 		AGENT_TEST(test_nothing_grows),
 		AGENT_TEST(test_level_is_waited_for_after_a_restart),
 		AGENT_TEST(test_second_hello_while_the_first_waits),
