@@ -5,6 +5,8 @@
                   make must know the command, kubectl lines must parse
   sh run          the same, and they are executed in the repository's root
   sh cluster      the same, and a test executes them on a cluster, with its names for NODE, NAMESPACE and POD
+                  (e2e/cluster/tests/quick-start.sh). A page in deploy/docs with commands that no test executes must
+                  have the words "No test runs"
   text output     what the commands above print, with `…` for anything
   yaml manifest   objects for the API server: HELM renders them, and `--manifests FOLDER` writes them for a test that
                   has one (e2e/cluster/tests/chart.sh)
@@ -33,6 +35,8 @@ import tempfile
 
 B = os.environ.get("B", "build")
 TAGS = {"kind", "k3s", "kubeadm", "gpu", "simulated"}
+QUICK_START = "deploy/docs/quick-start.md"
+QUICK_START_RUN = {"kubeadm", "simulated"} # by the test
 KUBE = ["--kube-version", "1.34.0", "--api-versions", "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"]
 scratch = tempfile.TemporaryDirectory(prefix="weir-pages-")
 CODE = "\n".join(open(path, encoding="utf-8").read() for path in
@@ -183,6 +187,22 @@ def compare(output, said):
             sys.exit(f"this line is not in what the commands print: {line}")
 
 
+def is_run(page, kind, tags, text):
+    """Whether a test executes these commands, here or in the quick start."""
+    if kind != "sh":
+        return True
+    if page == QUICK_START:
+        return tags <= QUICK_START_RUN
+    there = {line for _, others, more in fences(QUICK_START) if is_run(QUICK_START, *split(others), more)
+             for line in commands(more)}
+    return set(commands(text)) <= there
+
+
+def admits(page):
+    with open(page, encoding="utf-8") as file:
+        return "No test runs" in " ".join(file.read().split())
+
+
 def manifests_of(kind, text):
     """Objects for the API server in a fence."""
     if kind == "yaml manifest":
@@ -195,8 +215,10 @@ def main():
     for page in pages:
         for number, kind, text in fences(page):
             what = f"{page}:{number}: {kind}"
-            kind, _ = split(kind)
+            kind, tags = split(kind)
             problem = CHECKS[kind](text, kind) if kind in CHECKS else f"no such kind of fence: '{kind}'"
+            if page.startswith("deploy/docs/") and not is_run(page, kind, tags, text) and not admits(page):
+                problem = problem or "no test executes these commands, and the page does not say: No test runs ..."
             print(("not ok - " if problem else "ok - ") + what)
             for line in (problem or "").splitlines()[:10]:
                 print("#", line)
