@@ -63,10 +63,15 @@ static bool whole_grid_fits(const struct autotuner *tuner)
 /* A grid that fits on the GPU as a whole, and can be cut all the same, because its blocks do not
  * wait for each other. There is no other way to leave it: it has no safe points, and all blocks
  * run. Such a kernel is long because the driver's functions in it take turns (printf). */
+static bool can_be_cut(const struct autotuner *tuner, const struct kernel_facts *facts)
+{
+	return facts->is_straight && tuner->resident && whole_grid_fits(tuner);
+}
+
+/* Slices need to know how long it takes. */
 static bool is_cut(const struct autotuner *tuner, const struct kernel_facts *facts)
 {
-	return facts->is_straight && tuner->resident && whole_grid_fits(tuner) &&
-	       !atomic_load(&tuner->assumed);
+	return can_be_cut(tuner, facts) && !atomic_load(&tuner->assumed);
 }
 
 /* ns of a block, if @at_once of the grid's blocks run at a time. */
@@ -360,7 +365,7 @@ bool launch_config_restore(const struct autotuner *tuner, const struct kernel_fa
 	if (form == WEIR_SLICED) {
 		out->axis = longest_axis(tuner->grid);
 		out->step = choice->chunk;
-		return (!fits || is_cut(tuner, facts)) && out->step < tuner->grid[out->axis] &&
+		return (!fits || can_be_cut(tuner, facts)) && out->step < tuner->grid[out->axis] &&
 		       out->step >= least_step(tuner->grid[out->axis]);
 	}
 	if (form == WEIR_PERSISTENT ? !may_be_persistent(tuner, out)

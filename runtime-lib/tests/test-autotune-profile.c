@@ -143,6 +143,13 @@ static void a_straight_kernel_can_be_cut(void **state)
 	assert_true(autotune_take_profile(&tuner, &at, &straight, &profile));
 	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.step, 10);
 	assert_false(takes(80, &profile));
+	/* In a process that has never launched it, too. */
+	const unsigned grid[3] = {80, 1, 1};
+	autotune_init_unknown(&tuner, &usual, grid, 1);
+	assert_true(autotune_take_profile(&tuner, &at, &straight, &profile));
+	struct launch_decision d = autotune_decide(&tuner, &at, &(struct autotune_launch){0});
+	assert_int_equal(d.config->form, WEIR_SLICED);
+	assert_int_equal(d.config->step, 10);
 	/* It may be that not all blocks fit. */
 	straight.resident = 0;
 	begin(&tuner, 80, NATIVE);
