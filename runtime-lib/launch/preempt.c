@@ -226,6 +226,64 @@ static void mark(CUevent event, const struct stream *stream)
 		real(cuEventRecord)(event, stream->handle);
 }
 
+/* What all launches of a chain have in common. */
+struct chain {
+	struct stream *stream;
+	const struct level_binding *binding;
+	const struct kernel_call *call;
+	const struct launch_decision *decision;
+	enum gate_kind gate;
+	uint32_t links; /* continuations */
+	unsigned grid[3];
+	uint8_t *packed;
+	struct weir_persistent *hidden; /* in it */
+};
+
+static CUresult start_link(const struct chain *chain)
+{
+	return start(chain->call, chain->decision, chain->grid, chain->stream, chain->packed);
+}
+
+/* @parts: is told when the first of them begins and ends; NULL: nobody. */
+static CUresult put_continuations(const struct chain *chain, const struct sample *parts)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	begin_continuations(chain->hidden);
+	for (uint32_t left = chain->links; left-- && result == CUDA_SUCCESS; parts = NULL) {
+		mark(parts ? parts->away : NULL, chain->stream);
+		/* The last gate serves the next launch as well. */
+		gate_put(chain->stream, chain->binding, chain->gate);
+		mark(parts ? parts->back : NULL, chain->stream);
+		if (!left)
+			begin_last(chain->hidden, chain->grid[0]);
+		result = start_link(chain);
+		mark(parts ? parts->done : NULL, chain->stream);
+	}
+	return result;
+}
+
+/* The worker looks for its report from now on. @sample: NULL: none. */
+static void note_flight(struct preempt_slot *slot, const struct chain *chain, uint32_t serial,
+			struct sample *sample)
+{
+	const struct launch_config *config = chain->decision->config;
+
+	if (sample) {
+		sample->chain = chain->links;
+		atomic_store(&sample->flight, SAMPLE_FLYING);
+	}
+	slot->flights[serial % FLIGHTS_MAX] =
+		(struct flight){.tuned = chain->decision->tuned,
+				.sample = sample,
+				.form = config->form,
+				.chain = chain->links,
+				.save = config->hidden.save_stride,
+				.number = load_relaxed(&chain->stream->begun)};
+	atomic_fetch_add(&slot->links, chain->links);
+	atomic_store(&slot->last, serial);
+}
+
 static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 			 const struct level_binding *binding, const struct kernel_call *call,
 			 const struct launch_decision *decision, struct sample *sample,
@@ -234,8 +292,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	const struct launch_config *config = decision->config;
 	enum gate_kind gate = gate_kind(decision->yields, decision->spatial);
 	struct gate_words words = gate_words(binding, gate);
-	uint32_t last = load_relaxed(&slot->last);
-	uint32_t serial = last + 1, chain = affordable(slot, decision->chain);
+	uint32_t last = load_relaxed(&slot->last), serial = last + 1;
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
 	struct weir_persistent *hidden = (void *)(packed + config->hidden_at);
 
@@ -244,43 +301,27 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 		return false;
 	fill_hidden(hidden, slot, config, &words, serial);
 	fill_symbols(packed, decision, sizeof(*hidden));
+	const struct chain chain = {
+		stream,
+		binding,
+		call,
+		decision,
+		gate,
+		affordable(slot, decision->chain),
+		{workers_of(binding, stream->client, config, hidden), 1, 1},
+		packed,
+		hidden,
+	};
 
-	const unsigned grid[3] = {workers_of(binding, stream->client, config, hidden), 1, 1};
 	begin_fresh(hidden, binding);
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
-		*result = start(call, decision, grid, stream, packed);
+		*result = start_link(&chain);
 	if (*result != CUDA_SUCCESS)
 		return refused(decision, *result);
-
-	begin_continuations(hidden);
-	bool parts = sample && sample->parts;
-	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
-		struct sample *first = parts && left + 1 == chain ? sample : NULL;
-		mark(first ? first->away : NULL, stream);
-		/* The last gate serves the next launch as well. */
-		gate_put(stream, binding, gate);
-		mark(first ? first->back : NULL, stream);
-		if (!left)
-			begin_last(hidden, grid[0]);
-		*result = start(call, decision, grid, stream, packed);
-		mark(first ? first->done : NULL, stream);
-	}
-	if (*result != CUDA_SUCCESS) /* sample_end() gives it back */
-		sample = NULL;
-	if (sample) {
-		sample->chain = chain;
-		atomic_store(&sample->flight, SAMPLE_FLYING);
-	}
-	slot->flights[serial % FLIGHTS_MAX] =
-		(struct flight){.tuned = decision->tuned,
-				.sample = sample,
-				.form = config->form,
-				.chain = chain,
-				.save = config->hidden.save_stride,
-				.number = load_relaxed(&stream->begun)};
-	atomic_fetch_add(&slot->links, chain);
-	atomic_store(&slot->last, serial);
+	*result = put_continuations(&chain, sample && sample->parts ? sample : NULL);
+	/* If it failed, sample_end() gives the sample back. */
+	note_flight(slot, &chain, serial, *result == CUDA_SUCCESS ? sample : NULL);
 	return true;
 }
 
