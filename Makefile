@@ -219,9 +219,10 @@ reproduce: $(SETUP_STAMP) ## two releases of the current commit, built in differ
 	$(Q)deploy/reproduce.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION) $(DESTDIR)$(PREFIX)/include/weir
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION) $(DESTDIR)$(PREFIX)/include/weir/loop
 	install -m 644 runtime-lib/include/weir/weir.h runtime-lib/include/weir/loop.h runtime-lib/include/weir/loop.cuh \
 		runtime-lib/include/weir/loop-abi.h $(DESTDIR)$(PREFIX)/include/weir
+	install -m 644 runtime-lib/include/weir/loop/*.cuh $(DESTDIR)$(PREFIX)/include/weir/loop
 	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weir-mps $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(B)/lib/libweir-mps.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 	install -m 644 $(B)/lib/libweir-loop.a $(DESTDIR)$(PREFIX)/lib

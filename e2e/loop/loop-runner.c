@@ -1,10 +1,8 @@
 /* Runs a loop of kernels.cu: --kernel NAME with the number --n and the texts --text and --text2.
  * Prints what it left in out[0..3], and the loop's statistics. With --page FILE out[] is that
  * file's first page, which others may map, and there is no room for buffers. It begins when it is
- * ready and
- * --go-file is there, and --stop-file ends it. With --split it launches the kernel, which is no
- * loop,
- * --n times instead. */
+ * ready and --go-file is there, and --stop-file ends it. With --split it launches the kernel, which
+ * is no loop, --n times instead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,7 +25,7 @@ extern const char kernels_ptx[];
 struct runner {
 	struct workload w;
 	const char *kernel, *text, *text2, *page, *go_file;
-	uint64_t n, blocks, threads, files;
+	uint64_t n, blocks, per_sm, threads, files;
 	bool pool, split;
 	double seconds;
 	struct weir_loop *loop;
@@ -92,10 +90,24 @@ static void print(struct runner *runner, int result, int code)
 		CU(cuMemcpyDtoH(out, runner->out, sizeof(out)));
 	printf("{\"seconds\": %.6f, \"result\": %d, \"code\": %d, \"out\": [%" PRId64 ", %" PRId64
 	       ", %" PRId64 ", %" PRId64 "], \"launches\": %" PRIu64 ", \"evictions\": %" PRIu64
-	       ", \"blocked\": %" PRIu64 ", \"requests\": %" PRIu64 ", \"uring\": %s}\n",
+	       ", \"blocked\": %" PRIu64 ", \"requests\": %" PRIu64
+	       ", \"blocks\": %u, \"polls\": %u, \"uring\": %s}\n",
 	       runner->seconds, result, code, (int64_t)out[0], (int64_t)out[1], (int64_t)out[2],
 	       (int64_t)out[3], stats.launches, stats.evictions, stats.blocked, stats.requests,
-	       stats.uring ? "true" : "false");
+	       stats.blocks, stats.polls, stats.uring ? "true" : "false");
+}
+
+/* Blocks of the grid; 0: as many as fit. */
+static uint32_t blocks_of(const struct runner *runner)
+{
+	CUdevice device;
+	int sms;
+
+	if (!runner->per_sm)
+		return (uint32_t)runner->blocks;
+	CU(cuCtxGetDevice(&device));
+	CU(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	return (uint32_t)runner->per_sm * (uint32_t)sms;
 }
 
 static void await_go(const struct runner *runner)
@@ -147,6 +159,7 @@ int main(int argc, char **argv)
 		{"text2", OPTION_TEXT, &runner.text2, "its second text"},
 		{"n", OPTION_NUMBER, &runner.n, "its number"},
 		{"blocks", OPTION_NUMBER, &runner.blocks, "default: as many as fit"},
+		{"per-sm", OPTION_NUMBER, &runner.per_sm, "blocks on each SM, instead of --blocks"},
 		{"threads", OPTION_NUMBER, &runner.threads, "of a block; default 64"},
 		{"files", OPTION_NUMBER, &runner.files, "open at a time; default: the library's"},
 		{"page", OPTION_TEXT, &runner.page, "a file for out[]"},
@@ -160,7 +173,7 @@ int main(int argc, char **argv)
 	make_memory(&runner);
 	if (runner.split)
 		return run_split(&runner);
-	const struct weir_loop_options options = {.blocks = (uint32_t)runner.blocks,
+	const struct weir_loop_options options = {.blocks = blocks_of(&runner),
 						  .threads = (uint32_t)runner.threads,
 						  .files = (uint32_t)runner.files,
 						  .no_uring = runner.pool,

@@ -1,6 +1,6 @@
 # Loops on the simulated GPU: weir/loop.cuh compiled by nvcc, files and sockets for real.
 LOOP_GEN := $(GEN)/e2e/loop
-LOOP_DEVICE := runtime-lib/include/weir/loop.cuh runtime-lib/include/weir/loop-abi.h
+LOOP_DEVICE := $(addprefix runtime-lib/include/weir/,loop.cuh loop-abi.h) $(wildcard runtime-lib/include/weir/loop/*.cuh)
 $(LOOP_GEN)/%.ptx: e2e/loop/%.cu $(LOOP_DEVICE)
 	@mkdir -p $(@D)
 	@echo "  NVCC    $@"
@@ -38,3 +38,11 @@ $1_LIBS     := $(LOOP_LIBS) -lcmocka
 $$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx $$(B)/bin/loop-runner $$(B)/lib/cufile-stub.so
 endef
 $(foreach t,$(LOOP_TESTS),$(eval $(call loop-test,$t)))
+
+# The device side alone, on the interpreter: no driver, no host side.
+UNIT_TESTS += test-gpu-loop-path
+test-gpu-loop-path_SRC      := e2e/loop/test-gpu-loop-path.c e2e/simcuda/tests/ptx-fixture.c
+test-gpu-loop-path_STATIC   := simptx
+test-gpu-loop-path_CPPFLAGS := -DLOOP_KERNELS='"$(abspath $(LOOP_GEN)/kernels.ptx)"'
+test-gpu-loop-path_LIBS     := -lcmocka -lm
+$(B)/tests/test-gpu-loop-path: | $(LOOP_GEN)/kernels.ptx

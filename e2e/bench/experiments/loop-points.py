@@ -18,9 +18,10 @@ NEEDS = ("gpu", "root")
 SIMULATED = True
 TENANTS = SLOTS  # clients of one tenant take no turns
 
-POINTS, SIMULATED_POINTS = 1_000_000, 2000
+POINTS, SIMULATED_POINTS = 300_000, 2000
 TRIPS, SIMULATED_TRIPS = 20_000, 20
 THREADS = (1, 32, 256, 1024)
+GRIDS = {"one block": ("--blocks", 1), "a block on each SM": ("--per-sm", 1), "a full grid": ()}
 COUNTS = (1, 2, 4, 8)
 ALONE = 1.0  # seconds that one loop takes
 TIMEOUT = 120
@@ -34,12 +35,16 @@ def run_one(bench, kernel, n, *options):
     return bench.node.start(kernel, argv_of(bench, kernel, n, *options), LOW, False).result(TIMEOUT)
 
 
+def points_of(bench):
+    return SIMULATED_POINTS if bench.node.simulated else POINTS
+
+
 def us_per_point(bench, kernel, *options):
-    n = SIMULATED_POINTS if bench.node.simulated else POINTS
-    return run_one(bench, kernel, n, *options)["out"][0] / n / 1e3
+    return run_one(bench, kernel, points_of(bench), *options)["out"][0] / points_of(bench) / 1e3
 
 
-def points(bench):
+def by_threads(bench):
+    """GLoop's throttle: one block."""
     for threads in THREADS[:2] if bench.node.simulated else THREADS:
         options = ("--blocks", 1, "--threads", threads)
         look, post = (us_per_point(bench, kernel, *options) for kernel in ("points_look", "points_post"))
@@ -49,8 +54,32 @@ def points(bench):
         bench.report.judge(f"post_task_if_necessary, {threads} threads", look, BOUNDS["a look"], told)
         bench.report.judge(f"post_task, {threads} threads", post, BOUNDS["a task"], told)
         bench.report.judge(f"tasks against launches, {threads} threads", split / post, BOUNDS["against launches"], told)
-    everywhere = us_per_point(bench, "points_look", "--threads", 256)
-    bench.report.add("post_task_if_necessary, all SMs full", f"{everywhere:.3f} us")
+
+
+def told_turns(bench, kernel, *options):
+    """How long block 0 took for one point."""
+    result = run_one(bench, kernel, points_of(bench), *options)
+    ns, cycles, least, most = result["out"]
+    mean = ns / points_of(bench)
+    quickest, slowest = (ns * value / max(cycles, 1) for value in (least, most))
+    polls = 1000 * result["polls"] / points_of(bench)
+    return f"block 0: {mean:.0f} ns, the quickest {quickest:.0f} ns, the slowest {slowest:.0f} ns; {polls:.0f} polls per 1000 points of {result['blocks']} blocks"
+
+
+def by_grid(bench):
+    """Where the time of a point goes: its way alone is the quickest one, the rest are looks and polls. A task's work is
+    counted apart, for blocks that all count in one word delay each other."""
+    for name, options in GRIDS.items():
+        sizes = (*options, "--threads", 128)
+        look, post, task, body = (us_per_point(bench, f"points_{kernel}", *sizes) for kernel in ("look", "post", "task", "body"))
+        bench.report.judge(f"post_task_if_necessary, {name}", look, BOUNDS["a look"], told_turns(bench, "turns_look", *sizes))
+        bench.report.judge(f"post_task, {name}", post, BOUNDS["a task"], told_turns(bench, "turns_post", *sizes))
+        bench.report.add(f"a task that counts, {name}", f"{task:.3f} us", baselines=f"without tasks {body:.3f} us, tasks that do nothing {post:.3f} us")
+
+
+def points(bench):
+    by_threads(bench)
+    by_grid(bench)
     n = SIMULATED_TRIPS if bench.node.simulated else TRIPS
     trip = run_one(bench, "round_trips", n, "--threads", 32)["out"][0] / n / 1e3
     bench.report.add("a request to the host and back", f"{trip:.2f} us")

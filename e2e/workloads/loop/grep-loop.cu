@@ -77,7 +77,7 @@ static __device__ void begin(weir::loop &l, grep_job *job)
 		next_file(l, job, &slots[i]);
 }
 
-extern "C" __global__ void grep_loop(weir::loop_args args, grep_job *job)
+extern "C" __global__ void __launch_bounds__(GREP_THREADS, 8) grep_loop(weir::loop_args args, grep_job *job)
 {
 	weir::loop loop(args);
 

@@ -100,7 +100,7 @@ static __device__ void open_files(weir::loop &l, image_job *job, unsigned i)
 	});
 }
 
-extern "C" __global__ void images_loop(weir::loop_args args, image_job *job)
+extern "C" __global__ void __launch_bounds__(IMAGE_THREADS, 6) images_loop(weir::loop_args args, image_job *job)
 {
 	weir::loop loop(args);
 

@@ -35,4 +35,4 @@ libloop-tokens.so_LINKDEPS := $(WORKLOAD_CUDA)
 
 LOOP_PTX := $(patsubst $(LOOP_DIR)/%.cu,$(WORKLOAD_GEN)/loop/%.ptx,$(wildcard $(LOOP_DIR)/*.cu))
 $(LOOP_PTX): NVCC_FLAGS := -std=c++17 -fmad=false -Iruntime-lib/include
-$(LOOP_PTX): $(wildcard $(LOOP_DIR)/*.h $(LOOP_DIR)/*.cuh e2e/workloads/papers/*.cuh runtime-lib/include/weir/loop*)
+$(LOOP_PTX): $(wildcard $(LOOP_DIR)/*.h $(LOOP_DIR)/*.cuh e2e/workloads/papers/*.cuh runtime-lib/include/weir/loop*.* runtime-lib/include/weir/loop/*.cuh)

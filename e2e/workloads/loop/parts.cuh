@@ -17,15 +17,22 @@ template <class Part> static __device__ void loop_over(const weir::loop_args &ar
 	});
 }
 
+/* Threads of an SM of a data center GPU. With so many, a kernel has 32 registers. */
+#define SM_THREADS 2048
+
 /* NAME_split: the original kernel, split into launches of a few parts each. NAME_loop: in an event
- * loop. @parameters: those of the original kernel; @part: the work of part `n`. */
-#define PORT(name, parameters, part)                                                                   \
+ * loop. @parameters: those of the original kernel; @part: the work of part `n`.
+ *
+ * All originals have 30 registers or fewer. A loop without a bound would have those of the module's most
+ * demanding callback, and fewer of its blocks would fit on an SM. */
+#define PORT(name, threads, parameters, part)                                                          \
 	extern "C" __global__ void name##_split(UNPACK parameters, parts p)                            \
 	{                                                                                              \
 		unsigned n = p.first + blockIdx.x;                                                     \
 		part;                                                                                  \
 	}                                                                                              \
-	extern "C" __global__ void name##_loop(weir::loop_args args, UNPACK parameters, parts p)       \
+	extern "C" __global__ void __launch_bounds__(threads, SM_THREADS / (threads))                  \
+		name##_loop(weir::loop_args args, UNPACK parameters, parts p)                          \
 	{                                                                                              \
 		loop_over(args, p, [=](unsigned drawn) {                                               \
 			unsigned n = drawn % p.total;                                                  \

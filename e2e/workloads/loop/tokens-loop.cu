@@ -20,7 +20,7 @@ static __device__ void next_document(weir::loop &l, token_job *job, int file, ui
 }
 
 /* Each block has the file open for itself. */
-extern "C" __global__ void tokens_loop(weir::loop_args args, token_job *job)
+extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 16) tokens_loop(weir::loop_args args, token_job *job)
 {
 	weir::loop loop(args);
 

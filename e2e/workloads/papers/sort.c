@@ -123,11 +123,11 @@ void plan_hybrid_sort(struct plan *plan, uint32_t n)
 	memcpy(want, key, in->bytes);
 	qsort(want, n, sizeof(*want), compare_floats);
 	buffer_zeros(counts);
-	plan_launch(plan, "bucket_count", shape_line(n, 256), ARGUMENT(in->device),
+	plan_launch(plan, "bucket_count", shape_line(n, BUCKET_PASS), ARGUMENT(in->device),
 		    ARGUMENT(counts->device), ARGUMENT(slots->device), ARGUMENT(n),
 		    ARGUMENT(buckets));
 	launch_scan(plan, &(struct scan){0}, 0, counts, starts, buckets);
-	plan_launch(plan, "bucket_scatter", shape_line(n, 256), ARGUMENT(in->device),
+	plan_launch(plan, "bucket_scatter", shape_line(n, BUCKET_PASS), ARGUMENT(in->device),
 		    ARGUMENT(starts->device), ARGUMENT(slots->device), ARGUMENT(out->device),
 		    ARGUMENT(n), ARGUMENT(buckets));
 	plan_launch(plan, "bucket_merge",

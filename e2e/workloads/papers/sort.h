@@ -13,3 +13,4 @@
 #define BUCKET_MEAN    256
 #define BUCKET_MOST    1024 /* keys of a bucket */
 #define BUCKET_THREADS 128
+#define BUCKET_PASS    256 /* threads that count and scatter keys */

@@ -92,21 +92,32 @@ struct weir_loop_report {
 	uint32_t reserved[2];
 };
 
-/* In device memory, one for each loop. */
+/* In device memory, one for each loop. What all blocks read often, what the block that reads
+ * answers uses, and what blocks count in lie 128 bytes apart, so that they do not delay each other.
+ */
 struct weir_loop_device {
-	uint32_t close; /* enum weir_loop_close, several */
-	uint32_t left;  /* blocks of this launch that have left */
-	uint32_t idle;  /* blocks of this launch that wait */
+	/* Read in one access. */
+	uint64_t
+		next_poll; /* %globaltimer when answers may be read again; or somebody reads them */
+	uint32_t close;    /* enum weir_loop_close, several */
+	uint32_t reserved0[29];
+
+	uint64_t next_words;  /* %globaltimer of a look at demand and hold */
+	uint64_t last_answer; /* when one was taken, or the launch began */
+	uint32_t answers;     /* that were taken */
+	uint32_t polls;       /* reads of answers; statistics */
+	uint32_t reserved1[26];
+
+	uint32_t left; /* blocks of this launch that have left */
+	uint32_t idle; /* blocks of this launch that wait */
 	uint32_t ended;
 	int32_t code;
-	uint32_t polling; /* somebody reads answers */
-	uint32_t answers; /* that were taken */
+	uint32_t reserved2[28];
+
 	uint32_t doorbells;
-	uint64_t next_poll;   /* %globaltimer */
-	uint64_t next_words;  /* of a look at demand and hold */
-	uint64_t last_answer; /* when one was taken, or the launch began */
-	uint64_t polls;       /* reads of answers; statistics */
+	uint32_t reserved3[31];
 };
+WEIR_LOOP_ASSERT(sizeof(struct weir_loop_device) == 512, "layout");
 
 struct weir_loop_callback {
 	uint64_t invoke;  /* address of a device function */

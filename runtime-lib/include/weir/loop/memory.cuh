@@ -1,0 +1,140 @@
+/* What the device side of a loop is made of: numbers of threads and blocks, and accesses to memory
+ * that other blocks and the host use at the same time. Not for programs: they include
+ * weir/loop.cuh.
+ *
+ * Accesses here are relaxed and go around the L1 cache. What orders them stands beside the fences:
+ * a block's requests before its doorbell, a batch of answers before the bits that tell of them, a
+ * block's state before it counts as having left. */
+#pragma once
+
+#include <cstdint>
+
+namespace weir
+{
+namespace detail
+{
+
+template <class T> inline __device__ T peek(const T *p)
+{
+	return *static_cast<const volatile T *>(p);
+}
+template <class T> inline __device__ void poke(T *p, T value)
+{
+	*static_cast<volatile T *>(p) = value;
+}
+/* Two words that are read in one access. */
+struct alignas(16) pair {
+	uint64_t low, high;
+};
+inline __device__ pair peek(const pair *p)
+{
+	pair words;
+	asm volatile("ld.volatile.v2.u64 {%0, %1}, [%2];"
+		     : "=l"(words.low), "=l"(words.high)
+		     : "l"(p)
+		     : "memory");
+	return words;
+}
+
+/* Both order for reading and for writing; __threadfence() would order more, and take longer. */
+inline __device__ void fence_gpu()
+{
+	asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+inline __device__ void fence_system()
+{
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+/* True: @p was @old, and is @next. What its last holder wrote before give() can be read. */
+inline __device__ bool take(uint64_t *p, uint64_t old, uint64_t next)
+{
+	uint64_t was;
+	asm volatile("atom.acquire.gpu.global.cas.b64 %0, [%1], %2, %3;"
+		     : "=l"(was)
+		     : "l"(__cvta_generic_to_global(p)), "l"(old), "l"(next)
+		     : "memory");
+	return was == old;
+}
+inline __device__ void give(uint64_t *p, uint64_t value)
+{
+	asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)),
+		     "l"(value)
+		     : "memory");
+}
+
+inline __device__ uint64_t now()
+{
+	uint64_t ns;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
+inline __device__ bool first_thread()
+{
+	return threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0;
+}
+inline __device__ uint32_t thread()
+{
+	return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+inline __device__ uint32_t threads()
+{
+	return blockDim.x * blockDim.y * blockDim.z;
+}
+inline __device__ uint32_t block()
+{
+	return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+inline __device__ uint32_t blocks()
+{
+	return gridDim.x * gridDim.y * gridDim.z;
+}
+inline __device__ void barrier()
+{
+	__syncthreads();
+}
+
+inline __device__ bool is_aligned(const void *p, uint32_t to)
+{
+	return (reinterpret_cast<uintptr_t>(p) & (to - 1)) == 0;
+}
+
+/* By all threads. 16 bytes at a time where both are aligned. */
+inline __device__ void copy(void *to, const void *from, uint64_t size)
+{
+	uint64_t done = 0;
+
+	if (is_aligned(to, 16) && is_aligned(from, 16)) {
+		const uint4 *wide = static_cast<const uint4 *>(from);
+		for (uint64_t i = thread(); i < size / 16; i += threads())
+			static_cast<uint4 *>(to)[i] = wide[i];
+		done = size & ~uint64_t{15};
+	}
+	for (uint64_t i = done + thread(); i < size; i += threads())
+		static_cast<uint8_t *>(to)[i] = static_cast<const uint8_t *>(from)[i];
+}
+
+/* Whole words of the first @size bytes. Returns where the rest begins. */
+template <class T>
+inline __device__ uint32_t copy_in_words(void *to, const uint8_t *from, uint32_t size)
+{
+	const T *words = reinterpret_cast<const T *>(from);
+
+	for (uint32_t i = thread(); i < size / sizeof(T); i += threads())
+		static_cast<T *>(to)[i] = peek(words + i);
+	return size / sizeof(T) * sizeof(T);
+}
+
+/* Inline data of a slot, as the host wrote it: never from a cache. */
+inline __device__ void copy_in(void *to, const uint8_t *from, uint32_t size)
+{
+	uint32_t done = is_aligned(to, 16)  ? copy_in_words<pair>(to, from, size)
+			: is_aligned(to, 8) ? copy_in_words<uint64_t>(to, from, size)
+					    : 0;
+
+	for (uint32_t i = done + thread(); i < size; i += threads())
+		static_cast<uint8_t *>(to)[i] = peek(from + i);
+}
+
+} // namespace detail
+} // namespace weir
