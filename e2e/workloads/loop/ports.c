@@ -150,10 +150,12 @@ static void make_loops(struct program *program)
 {
 	for (size_t i = 0; i < program->plan.launch_count && i < LAUNCHES_MAX; i++) {
 		const struct plan_launch *launched = &program->plan.launches[i];
-		const struct weir_loop_options options = {.threads = launched->shape.block[0],
-							  .shared = launched->shape.shared,
-							  .staging = 1,
-							  .name = program->only};
+		const struct weir_loop_options options = {
+			.threads = launched->shape.block[0],
+			.shared = launched->shape.shared,
+			.callbacks = 2, /* that of a part, and the next */
+			.staging = 1,
+			.name = program->only};
 
 		if (port_of(launched))
 			program->loops[i] =
