@@ -248,8 +248,10 @@ struct weir_profile {
 	struct weir_profile_choice choices[WEIR_PROFILE_CHOICES];
 };
 
-#define WEIR_PROFILE_ENTRIES 4  /* of a message */
-#define WEIR_PROFILE_KERNEL  16 /* of a kernel, in several messages */
+#define WEIR_PROFILE_ENTRIES 4 /* of a message */
+/* Of a kernel, in several messages. One that works on a matrix from its edge inwards has a geometry
+ * for each step. */
+#define WEIR_PROFILE_KERNEL 32
 
 /* Before the COMPILED of a request, of a client with WEIR_HELLO_TAKES_PROFILES. At least one, so
  * that the client knows the kernel's digest. */
