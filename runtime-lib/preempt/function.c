@@ -85,13 +85,17 @@ static bool take_record(struct function *function, uint64_t key, struct client *
 	return true;
 }
 
+/* Threads that look for one kernel at the same time try the same records in the same order, so one
+ * of them makes it, and the others find it. */
 struct function *function_find(struct client *client, CUfunction handle)
 {
 	uint64_t key = key_of(client, handle);
 	struct function *found = lookup(key), *set = set_of(key);
 
 	for (size_t i = 0; !found && i < WAYS; i++) {
-		if (!load_relaxed(&set[i].key) && take_record(&set[i], key, client, handle))
+		uint64_t taken = load_acquire(&set[i].key);
+		if (taken == key || (!taken && (take_record(&set[i], key, client, handle) ||
+						load_acquire(&set[i].key) == key)))
 			found = &set[i];
 	}
 	return found;

@@ -4,6 +4,8 @@
 #include "preempt/image.h"
 #include "preempt/code.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -418,6 +420,55 @@ static void each_context_waits_for_its_own_moment(void **state)
 	context_gone(n);
 }
 
+#define FINDERS 4
+#define HANDLES 1500
+
+static struct {
+	_Atomic unsigned round;
+	_Atomic unsigned done[FINDERS];
+	const struct function *found[FINDERS];
+} finders;
+
+static void *find_all(void *number)
+{
+	size_t own = (size_t)(uintptr_t)number;
+
+	for (unsigned i = 1; i <= HANDLES; i++) {
+		for (unsigned k = 1; atomic_load(&finders.round) < i; k++)
+			if (k % 1000 == 0)
+				sched_yield();
+		finders.found[own] =
+			function_find(client, (CUfunction)(uintptr_t)(0x50000000 + 16 * i));
+		atomic_store(&finders.done[own], i);
+	}
+	return NULL;
+}
+
+/* The worker finds kernels of new code while the program launches them. */
+static void all_threads_find_one_record(void **state)
+{
+	pthread_t threads[FINDERS];
+	unsigned others = 0;
+
+	(void)state;
+	unsigned n = context_welcomed(2);
+	for (size_t k = 0; k < FINDERS; k++)
+		assert_int_equal(pthread_create(&threads[k], NULL, find_all, (void *)(uintptr_t)k),
+				 0);
+	for (unsigned i = 1; i <= HANDLES; i++) {
+		atomic_store(&finders.round, i);
+		for (size_t k = 0; k < FINDERS; k++)
+			while (atomic_load(&finders.done[k]) < i)
+				sched_yield();
+		for (size_t k = 0; k < FINDERS; k++)
+			others += !finders.found[k] || finders.found[k] != finders.found[0];
+	}
+	for (size_t k = 0; k < FINDERS; k++)
+		pthread_join(threads[k], NULL);
+	assert_int_equal(others, 0);
+	context_gone(n);
+}
+
 static int max_dynamic(CUfunction function)
 {
 	int value = 0;
@@ -605,6 +656,7 @@ int main(void)
 		cmocka_unit_test(answers_after_the_end_belong_to_no_client),
 		cmocka_unit_test(code_is_loaded_when_nothing_can_hang),
 		cmocka_unit_test(each_context_waits_for_its_own_moment),
+		cmocka_unit_test(all_threads_find_one_record),
 		cmocka_unit_test(attributes_hold_for_forms),
 		cmocka_unit_test(clusters_have_no_forms),
 		cmocka_unit_test(libraries_are_in_each_context_their_own),
