@@ -19,7 +19,7 @@
 
 #define FUNCTIONS_MAX 4096
 enum function_state {
-	FUNCTION_FREE,
+	FUNCTION_FREE,      /* or a thread is making the record */
 	FUNCTION_NATIVE,    /* no forms are wanted yet */
 	FUNCTION_WANTED,    /* the worker will ask */
 	FUNCTION_REQUESTED, /* at the agent */
@@ -53,6 +53,12 @@ struct function {
 /* With the client's context current: finds or makes the record. No lock, no allocation, no system
  * call. NULL: the table is full. */
 struct function *function_find(struct client *client, CUfunction handle);
+
+/* Another thread is making the record: nothing can be asked of it yet. */
+static inline bool function_is_being_made(const struct function *function)
+{
+	return atomic_load(&function->state) == FUNCTION_FREE;
+}
 
 /* There will be no forms. */
 static inline bool function_is_hopeless(const struct function *function)

@@ -391,6 +391,8 @@ static void ask(struct tuned_kernel *tuned)
 	struct function *function = function_find(tuned->client, handle);
 	const char *name = NULL;
 
+	if (function && function_is_being_made(function))
+		return; /* at the next look */
 	if (real(cuFuncGetName)(&name, handle) == CUDA_SUCCESS && name)
 		tuned->tuner.name = name;
 	atomic_store(&tuned->function, function);

@@ -4,6 +4,7 @@
 #include "measure/kernel.h"
 #include "wanted.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -142,6 +143,55 @@ static void nothing_is_taught_without_a_profile(void **state)
 	context_gone(n);
 }
 
+static _Atomic int is_making, may_make;
+static __thread bool makes;
+static __typeof__(&cuFuncGetModule) get_module;
+
+/* The thread that makes the record takes its time. */
+static CUresult module_of(CUmodule *module, CUfunction function)
+{
+	if (makes) {
+		atomic_store(&is_making, 1);
+		while (!atomic_load(&may_make))
+			usleep(1000);
+	}
+	return get_module(module, function);
+}
+
+static void *make_record(void *kernel)
+{
+	makes = true;
+	return function_find(client, kernel);
+}
+
+/* Two threads launch a new kernel at the same time. */
+static void a_record_that_is_being_made_is_waited_for(void **state)
+{
+	struct fake_request request;
+	pthread_t thread;
+
+	(void)state;
+	unsigned n = welcomed(2);
+	CUfunction kernel = long_kernel("made");
+	get_module = (__typeof__(get_module))driver_hooks[HOOK_cuFuncGetModule].real;
+	driver_hooks[HOOK_cuFuncGetModule].real = (void *)module_of;
+	assert_int_equal(pthread_create(&thread, NULL, make_record, kernel), 0);
+	assert_true(eventually(atomic_load(&is_making)));
+	for (int i = 0; i < EVENTUALLY_MS / 2 && !tuned_for(kernel); i++)
+		launch_again(n, kernel);
+	assert_non_null(tuned_for(kernel));
+	for (int i = 0; i < 50; i++)
+		launch_again(n, kernel);
+	assert_false(settled(kernel));
+	atomic_store(&may_make, 1);
+	pthread_join(thread, NULL);
+	ask_by_launches(n, kernel, &request);
+	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_REFUSED, NULL, 0);
+	assert_true(eventually(settled(kernel)));
+	driver_hooks[HOOK_cuFuncGetModule].real = (void *)get_module;
+	context_gone(n);
+}
+
 static unsigned samples_of(uint64_t key, bool profiled)
 {
 	struct kernel_time *kernel = kernel_find(key);
@@ -167,6 +217,7 @@ int main(void)
 		cmocka_unit_test(what_one_process_learns_settles_the_next),
 		cmocka_unit_test(a_profile_of_another_geometry_is_not_taken),
 		cmocka_unit_test(nothing_is_taught_without_a_profile),
+		cmocka_unit_test(a_record_that_is_being_made_is_waited_for),
 		cmocka_unit_test(a_profile_saves_samples),
 	};
 
