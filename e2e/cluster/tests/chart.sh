@@ -86,6 +86,7 @@ import_images() {
 # install ARGUMENT...: helm install with the values and these arguments.
 install() {
     helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 90s &&
+        grep -q 'lowers it, and raises it in these namespaces: trusted' "$W/helm.log" &&
         until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
         describe
         return 1
