@@ -23,7 +23,8 @@ struct generator {
 	unsigned threads, labels, masks;
 	unsigned room; /* number of further statements */
 	bool some_left;
-	bool copies; /* an asynchronous copy is under way */
+	bool copies;   /* an asynchronous copy is under way */
+	bool may_copy; /* the target has such copies */
 	enum leaving leaving;
 	unsigned end, next; /* labels of the innermost loop */
 	bool in_loop, loops_together;
@@ -422,7 +423,7 @@ static void statement(struct generator *g, unsigned depth, bool together)
 		meet(g);
 	else if (kind < 34)
 		jump(g, together);
-	else if (kind < 35 && !g->copies && depth < DEPTH_MAX)
+	else if (kind < 35 && g->may_copy && !g->copies && depth < DEPTH_MAX)
 		copy(g, depth, together);
 	else
 		compute(g);
@@ -437,7 +438,7 @@ static void statements(struct generator *g, unsigned depth, bool together)
 }
 
 static const char head[] =
-	".version 7.0\n.target sm_80\n.address_size 64\n"
+	".address_size 64\n"
 	".extern .shared .align 4 .b8 words_memory[];\n"
 	".visible .const .align 4 .b32 constants[8] = {1, 22, 333, 4444, 55555, 6, 77, 888};\n"
 	".visible .global .align 4 .b32 table[8] = {9, 88, 777, 6666, 55555, 4, 33, 222};\n"
@@ -463,6 +464,7 @@ static const char begin[] =
 
 static void prologue(struct generator *g)
 {
+	fprintf(g->text, ".version 7.0\n.target sm_%u\n", g->may_copy ? 80 : 75);
 	fputs(head, g->text);
 	/* With much shared memory, the launch's words lie in it, too (passes/tickets.c). */
 	fprintf(g->text, "\t.shared .align 4 .b8 sums[%u];\n", pick(g, 3) ? 16u : 4096u);
@@ -519,6 +521,7 @@ void generate(struct generated *out, uint64_t seed)
 	shape(&g, out);
 	g.leaving = pick(&g, 3);
 	g.swap = 3 * pick(&g, 2);
+	g.may_copy = pick(&g, 2);
 	prologue(&g);
 	g.room = 60;
 	for (unsigned n = 3 + pick(&g, 10); n; n--)

@@ -16,6 +16,7 @@ for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/{papers,tensor}/*
     name=$(basename "$ptx" .ptx)
     architectures=(75 80 90 100 120)
     [ "$name" != tensor ] || architectures=(90a)
+    ! grep -q '^\.target sm_80$' "$ptx" || architectures=(80 90 100 120)
     "$B/bin/weir-transform" -f sliced -f persistent -f resumable "$ptx" "$tmp/out.ptx"
     status=$?
     for sm in "${architectures[@]}"; do
