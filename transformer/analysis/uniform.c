@@ -88,8 +88,10 @@ static bool is_broadcast(const struct instruction *i)
 	unsigned steps = BROADCAST_MAX;
 	struct barrier barrier;
 
-	if (strcmp(i->mnemonic->name, "ld") != 0 || !mnemonic_has(i->mnemonic, "shared") ||
-	    mnemonic_has(i->mnemonic, "volatile") || mnemonic_has(i->mnemonic, "relaxed"))
+	if (strcmp(i->mnemonic->name, "ld") != 0 || !mnemonic_has(i->mnemonic, "shared"))
+		return false;
+	if (mnemonic_has(i->mnemonic, "volatile") || mnemonic_has(i->mnemonic, "relaxed") ||
+	    mnemonic_has(i->mnemonic, "acquire"))
 		return false;
 	for (i = i->prev; i && steps--; i = i->prev) {
 		enum opcode_class op_class = i->mnemonic->op_class;

@@ -94,6 +94,9 @@ static void lanes_that_may_have_exited(void **state)
 		{"ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;", true},
 		{"bar.sync 0; ld.volatile.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;",
 		 true},
+		{"bar.sync 0; ld.acquire.cta.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: "
+		 "ret;",
+		 true},
 		{"bar.sync 0; st.shared.u32 [s], r; ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0;\n"
 		 "@q ret; X: ret;",
 		 true},
