@@ -102,6 +102,12 @@ static bool reports(const struct yield_told *told)
 	return told->samples[WEIR_YIELD_SOME] || told->samples[WEIR_YIELD_ALL];
 }
 
+static bool may_begin(const struct yield_trial *trial, const struct yield_look *look)
+{
+	return look->is_beside && !look->others_compare && reports(&look->told) &&
+	       trial->idled >= YIELD_TRIAL_IDLED;
+}
+
 bool yield_trial_look(struct yield_trial *trial, uint32_t wanted, const struct yield_look *look)
 {
 	bool before = trial->needs_all;
@@ -116,8 +122,7 @@ bool yield_trial_look(struct yield_trial *trial, uint32_t wanted, const struct y
 		trial->next = look->now + YIELD_TRIAL_FIRST;
 	} else if (trial->window) {
 		compare(trial, look);
-	} else if (look->now >= trial->next && look->is_beside && reports(&look->told) &&
-		   trial->idled >= YIELD_TRIAL_IDLED) {
+	} else if (look->now >= trial->next && may_begin(trial, look)) {
 		begin(trial, look->now);
 	}
 	trial->last = *look;

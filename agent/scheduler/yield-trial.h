@@ -39,6 +39,8 @@ struct yield_look {
 	uint64_t now;
 	struct yield_told told;
 	bool is_beside; /* a lower-level client has work now */
+	/* Another client of the GPU compares: now and then lower-level clients leave all to it. */
+	bool others_compare;
 };
 
 /* Zero: nothing is known. */

@@ -48,6 +48,15 @@ static struct yield_look look_at(const struct gpu *gpu, const struct client *cli
 	return look;
 }
 
+static const struct client *comparing(const struct gpu *gpu)
+{
+	const struct client *client = gpu->clients;
+
+	while (client && !client->yield_trial.window)
+		client = client->gpu_next;
+	return client;
+}
+
 static void say(const struct client *client)
 {
 	const struct yield_trial *trial = &client->yield_trial;
@@ -77,10 +86,13 @@ uint64_t yields_look(struct gpu *gpu, uint64_t now)
 
 	if (now < gpu->yields_due)
 		return gpu->yields_due;
+	const struct client *compares = comparing(gpu);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct yield_look look = look_at(gpu, client, now);
+		look.others_compare = compares && compares != client;
 		if (yield_trial_look(&client->yield_trial, client->yield, &look))
 			say(client);
+		compares = client->yield_trial.window ? client : compares;
 		yields_tell(client);
 		any |= client->yield != YIELD_WHOLE && has_lower(gpu, client->level);
 	}

@@ -333,6 +333,34 @@ static void test_slow_work_gets_the_whole_gpu(void **state)
 	}
 }
 
+/* Each would take what lower levels leave to the other for its own doing. */
+static void test_clients_compare_one_after_the_other(void **state)
+{
+	struct tenant tenant = {.container = "server"};
+	unsigned compared[3] = {0};
+	uint64_t now = loop_now();
+
+	(void)state;
+	add_concurrent(0, 0, 0);
+	statuses[0].outstanding = 1;
+	for (int i = 1; i < 3; i++) {
+		clients[i].tenant = &tenant;
+		add_concurrent(i, 2, 1);
+	}
+	for (unsigned look = 0; look < 1000; look++) {
+		statuses[2].yield_samples[!controls[2].yield] += YIELD_TRIAL_SAMPLES;
+		look_at_yields(&now, 1, 1.0);
+		unsigned n = 0;
+		for (int i = 1; i < 3; i++) {
+			bool compares = controls[i].flags & WEIR_CONTROL_COMPARES;
+			compared[i] += compares;
+			n += compares;
+		}
+		assert_true(n <= 1);
+	}
+	assert_true(compared[1] && compared[2]);
+}
+
 /* The agent says `whole` for a libweir that does not. */
 static void test_older_clients_need_all(void **state)
 {
@@ -663,6 +691,7 @@ int main(void)
 		GPU_TEST(test_paused_client_keeps_its_part),
 		GPU_TEST(test_who_may_rely_on_whole),
 		GPU_TEST(test_slow_work_gets_the_whole_gpu),
+		GPU_TEST(test_clients_compare_one_after_the_other),
 		GPU_TEST(test_older_clients_need_all),
 		GPU_TEST(test_sms_for_people),
 		GPU_TEST(test_sums_outlive_a_restart),

@@ -1,6 +1,5 @@
 #include "launch/workers.h"
 
-#include "client/request.h"
 #include "gates/demand-pages.h"
 #include "launch/preempt-slot.h"
 
