@@ -15,7 +15,8 @@ libweir.so_SRC      += $(base_SRC)
 libweir.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 libweir.so_CFLAGS   := $(if $(SAN),,-include runtime-lib/shim/libc-compat.h) -ftls-model=initial-exec -Wno-deprecated-declarations
 libweir.so_DEPS     := $(GEN)/forward-names.inc
-libweir.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,--exclude-libs,ALL
+# Its threads would run on in what dlclose() takes away.
+libweir.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete -Wl,--exclude-libs,ALL
 
 $(GEN)/driver-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/driver-exports.txt $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)

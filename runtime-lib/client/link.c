@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#define ANSWER_WITHIN 1000 /* ms, for the first connection, on an application's thread */
+#define ANSWER_WITHIN NS_PER_S /* ns, for the first connection, on an application's thread */
 #define RETRY_FIRST   (50 * NS_PER_MS) /* ns */
 #define RETRY_MAX     (400 * NS_PER_MS)
 #define WORK_EVERY    (2 * NS_PER_MS)  /* ns: the agent delays a client that tells more often */
@@ -167,6 +167,21 @@ static void retry_later(struct link *link, uint64_t now)
 	link->retry_at = now + link->retry_delay;
 }
 
+/* On an application's thread, which signals may interrupt. False: it takes too long. */
+static bool await_answer(int socket)
+{
+	struct pollfd answer = {.fd = socket, .events = POLLIN};
+	uint64_t now = client_now(), until = now + ANSWER_WITHIN;
+	int r = -1;
+
+	for (; r < 0 && now < until; now = client_now()) {
+		r = poll(&answer, 1, (int)((until - now) / NS_PER_MS + 1));
+		if (r < 0 && errno != EINTR)
+			return false;
+	}
+	return r == 1;
+}
+
 void link_open(struct client *client)
 {
 	struct link *link = link_of(client);
@@ -177,10 +192,8 @@ void link_open(struct client *client)
 	int r = socket < 0 ? socket : say_hello(client, socket);
 
 	retry_later(link, client_now());
-	if (!r) {
-		struct pollfd answer = {.fd = socket, .events = POLLIN};
-		r = poll(&answer, 1, ANSWER_WITHIN) == 1 ? 0 : -ETIMEDOUT;
-	}
+	if (!r && !await_answer(socket))
+		r = -ETIMEDOUT;
 	r = r ? r : weir_message_receive(socket, &message, fds, &n_fds);
 	if (r) {
 		log_debug("no agent yet (%s): launches go straight to the driver",

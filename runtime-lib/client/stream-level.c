@@ -4,7 +4,8 @@ _Atomic int streams_have_levels;
 
 static unsigned lowest_of(const struct client *client, unsigned level)
 {
-	unsigned lowest = (unsigned)smaller(level, atomic_load(&streams_of(client)->gone_level));
+	uint32_t gone = atomic_load(&streams_of(client)->gone_level);
+	unsigned lowest = (unsigned)smaller(level, streams_gone_level(gone));
 
 	stream_for_each (s, client) {
 		if (atomic_load(&s->level) < lowest && stream_outstanding(s))

@@ -67,9 +67,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->marker_wanted = 0;
 	stream->marked = stream->marked_predicted = 0;
 	stream->raise_mark = 0;
-	stream->overrun = (struct overrun){0};
 	stream->gated_inside = 0;
-	stream->seen = STREAM_IDLE;
 	stream->capturing = 0;
 	stream->slot = NULL;
 	stream->slot_wanted = 0;
@@ -83,12 +81,14 @@ static bool is_free(const struct stream *stream, const struct client *client)
 	       stream->client == client;
 }
 
-static void lower_to(_Atomic unsigned *level, unsigned to)
+static void note_gone(struct streams *streams, unsigned level)
 {
-	unsigned seen = atomic_load(level);
+	uint32_t seen = atomic_load(&streams->gone_level), next;
 
-	while (to < seen && !atomic_compare_exchange_weak(level, &seen, to))
-		;
+	do {
+		uint32_t count = (seen >> 8) + 1;
+		next = count << 8 | (uint32_t)smaller(level, streams_gone_level(seen));
+	} while (!atomic_compare_exchange_weak(&streams->gone_level, &seen, next));
 }
 
 /* From here on nobody finds the stream of this key. False: another thread ends it. */
@@ -100,7 +100,7 @@ static bool forget(struct stream *stream, uint64_t key)
 		atomic_fetch_sub(&capture_count, 1);
 	struct streams *streams = streams_of(stream->client);
 	if (stream_outstanding(stream))
-		lower_to(&streams->gone_level, atomic_load(&stream->level));
+		note_gone(streams, atomic_load(&stream->level));
 	atomic_fetch_add(&streams->gone_launches, atomic_load(&stream->begun));
 	atomic_fetch_add(&streams->gone_predicted, atomic_load(&stream->predicted));
 	return true;
@@ -484,11 +484,13 @@ void stream_work(struct client *client, struct tick *tick)
 static uint64_t ran(struct stream *stream, uint64_t streams, uint64_t passed)
 {
 	uint64_t completed = atomic_load(&stream->completed);
+	uint32_t life = atomic_load(&stream->life);
 
-	if (!stream_outstanding(stream)) {
+	if (!stream_outstanding(stream) || stream->seen_life != life)
 		stream->seen = STREAM_IDLE;
+	stream->seen_life = life;
+	if (!stream_outstanding(stream))
 		return 0;
-	}
 	stream->ran = completed == stream->seen ? stream->ran + passed / streams : 0;
 	stream->seen = completed;
 	return stream->ran;

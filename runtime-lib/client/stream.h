@@ -47,14 +47,17 @@ struct stream {
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
 	/* Worker: what was completed at the last look, STREAM_IDLE: all; and the ns that the
-	 * outstanding work has run since. */
+	 * outstanding work has run since. Of another `life` it counts for nothing: only the worker
+	 * writes here, and it may be looking when the record gets its next stream. */
 	uint64_t seen, ran;
+	uint32_t seen_life;
 	struct overrun {
 		uint64_t completed, time; /* of the launch behind that many; ns */
-		bool seen, began;         /* at the last look; while gates were open */
-	} overrun;                        /* launch/overrun.h */
-	_Atomic uint64_t gated_inside;    /* number of the last launch that has gates inside */
-	_Atomic int capturing;            /* a capture began in this stream */
+		uint32_t life;
+		bool seen, began;      /* at the last look; while gates were open */
+	} overrun;                     /* launch/overrun.h */
+	_Atomic uint64_t gated_inside; /* number of the last launch that has gates inside */
+	_Atomic int capturing;         /* a capture began in this stream */
 
 	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
 	_Atomic uint32_t life;    /* how many streams have had this record */
@@ -67,8 +70,10 @@ struct streams {
 	_Atomic(struct stream *) first;
 	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
 	_Atomic uint32_t levels;                        /* bit q: a stream was given level q */
-	_Atomic unsigned gone_level; /* the lowest of streams that ended with work outstanding */
-	uint64_t begun, executed;    /* worker: at the last look */
+	/* The lowest level of streams that ended with work outstanding; above its 8 bits, how many
+	 * did: who clears it after a wait must not miss one that ended meanwhile. */
+	_Atomic uint32_t gone_level;
+	uint64_t begun, executed; /* worker: at the last look */
 };
 PER_CLIENT(streams)
 
@@ -76,6 +81,11 @@ PER_CLIENT(streams)
 	for (struct stream * (s) = load_acquire(&streams_of(owner)->first); (s) != NULL; \
 	     (s) = (s)->sibling)                                                         \
 		if (load_acquire(&(s)->key) > STREAM_GOES)
+
+static inline unsigned streams_gone_level(uint32_t gone_level)
+{
+	return gone_level & UINT8_MAX;
+}
 
 /* The record of a stream as the program names it to the driver. @per_thread: of a function for
  * which NULL means the per-thread default stream (_ptsz). NULL: not governed. */

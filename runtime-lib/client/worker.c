@@ -17,6 +17,7 @@
 #define TICK_ASLEEP    (50 * NS_PER_MS)  /* and so for a second; worker_wake() is a system call */
 #define ASLEEP_AFTER   NS_PER_S
 #define STALE          (10 * NS_PER_MS) /* a busy client's driver is asked at least this often */
+#define STOP_WITHIN    (5 * NS_PER_S)
 
 static struct {
 	bool started;
@@ -83,14 +84,19 @@ static bool is_worker(void)
 	return atomic_load(&worker.thread) == gettid();
 }
 
-void worker_grace(void)
+static void grace(uint64_t until)
 {
 	uint32_t visit = worker_visit();
 
 	if (worker_left(visit) || is_worker())
 		return;
-	while (!worker_left(visit))
+	while (!worker_left(visit) && client_now() < until)
 		sched_yield();
+}
+
+void worker_grace(void)
+{
+	grace(UINT64_MAX);
 }
 
 void worker_forget(struct client *client)
@@ -261,11 +267,13 @@ static void *run(void *unused)
 	return NULL;
 }
 
-/* The driver takes itself down at exit: none of our calls may meet that. */
+/* The driver takes itself down at exit: none of our calls may meet that. But the exit must not wait
+ * for ever for a call that does not return: it may wait for this thread, which a signal took out of
+ * the driver, or for a kernel that never ends. */
 static void stop(void)
 {
 	atomic_store(&worker.stopping, 1);
-	worker_grace();
+	grace(client_now() + STOP_WITHIN);
 	client_for_each (client) {
 		if (atomic_load(&client->state) == CLIENT_LIVE)
 			each_subsystem_back(stop, client);

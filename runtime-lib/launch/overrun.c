@@ -26,10 +26,12 @@ static uint64_t look(struct stream *stream, const struct tick *tick, bool closed
 {
 	struct overrun *overrun = &stream->overrun;
 	uint64_t completed = atomic_load(&stream->completed);
+	uint32_t life = atomic_load(&stream->life);
 
-	if (overrun->completed != completed || atomic_load(&stream->begun) <= completed ||
-	    !is_plain(stream, completed) || !is_next(stream, completed))
-		*overrun = (struct overrun){.completed = completed};
+	if (overrun->completed != completed || overrun->life != life ||
+	    atomic_load(&stream->begun) <= completed || !is_plain(stream, completed) ||
+	    !is_next(stream, completed))
+		*overrun = (struct overrun){.completed = completed, .life = life};
 	else if (overrun->began && (closed || overrun->time) && !stopped)
 		overrun->time += tick->unattended;
 	/* It was there at the look before, and gates are open. */

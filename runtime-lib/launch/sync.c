@@ -47,7 +47,7 @@ FINISHES_STREAM(cuStreamQuery_ptsz, true, false)
 /* Of a whole context. The worker sees to streams beyond the first few. */
 struct finish_all {
 	struct client *client;
-	unsigned gone_level;
+	uint32_t gone_level;
 	size_t n;
 	struct finish streams[64];
 };
@@ -73,9 +73,9 @@ static CUresult finish_all_end(const struct finish_all *all, CUresult result)
 		return result;
 	for (size_t i = 0; i < all->n; i++)
 		stream_completed(all->streams[i].stream, &all->streams[i].progress);
-	unsigned gone_level = all->gone_level;
+	uint32_t gone_level = all->gone_level;
 	atomic_compare_exchange_strong(&streams_of(all->client)->gone_level, &gone_level,
-				       STREAM_LEVEL_OWN);
+				       gone_level | STREAM_LEVEL_OWN);
 	demand_settle(all->client);
 	return result;
 }

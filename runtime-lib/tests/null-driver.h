@@ -49,6 +49,7 @@ struct null_driver {
 	struct null_op ops[NULL_OPS];
 
 	_Atomic int modules_loaded, modules_unloaded, synchronised;
+	void (*while_synchronising)(void);       /* called once, by the next wait for a context */
 	_Atomic int listed;                      /* kernels k0, k1 … of each code; */
 	_Atomic int lists;                       /* how often they were counted */
 	_Atomic int full;                        /* how many allocations find no memory */

@@ -241,6 +241,31 @@ static void streams_that_end_with_work_keep_their_level(void **state)
 	gone(n);
 }
 
+static unsigned ending;
+
+static void end_low(void)
+{
+	assert_int_equal(weir_set_priority(STREAM(ending, LOW), 1), 0);
+	launch(ending, LOW);
+	cuStreamDestroy_v2(STREAM(ending, LOW));
+}
+
+/* The wait has not seen its work. */
+static void a_stream_ends_during_a_wait(void **state)
+{
+	(void)state;
+	ending = context(1);
+	end_low();
+	driver->while_synchronising = end_low;
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	launch(ending, HIGH);
+	assert_words(OWN, 0);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	launch(ending, HIGH);
+	assert_words(OWN, OWN);
+	gone(ending);
+}
+
 static void graphs_have_gates_of_the_process(void **state)
 {
 	(void)state;
@@ -305,6 +330,7 @@ int main(void)
 		cmocka_unit_test(no_stream_is_above_its_process),
 		cmocka_unit_test(a_level_may_come_before_the_first_launch),
 		cmocka_unit_test(streams_that_end_with_work_keep_their_level),
+		cmocka_unit_test(a_stream_ends_during_a_wait),
 		cmocka_unit_test(graphs_have_gates_of_the_process),
 		cmocka_unit_test(a_shared_bit_goes_by_what_is_said),
 		cmocka_unit_test(without_its_page_a_stream_acts_as_its_process),

@@ -1,5 +1,6 @@
-/* Processes that may have no more threads, as at the pids limit of their pod; and threads that come
- * at the same time. On the null driver. */
+/* Processes that may have no more threads, as at the pids limit of their pod; threads that come at
+ * the same time, that signals interrupt, or that end the process while the worker is in the driver.
+ * On the null driver. */
 #include "inside.h"
 #include "shim/thread.h"
 #include "shim/weak-libc.h"
@@ -10,6 +11,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -169,15 +173,103 @@ static void threads_take_no_signals(void **state)
 	assert_false(sigismember(&shown.mask, SIGSYS));
 }
 
-int main(void)
+#define SIGNALS_EVERY 1000000L /* ns */
+#define ANSWERS_AFTER 100000u  /* us */
+
+static _Atomic unsigned signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	atomic_fetch_add(&signals, 1);
+}
+
+static void *answer_late(void *unused)
+{
+	(void)unused;
+	fake_agent_accept(&agent);
+	usleep(ANSWERS_AFTER);
+	fake_agent_welcome(&agent, 1, 1);
+	return NULL;
+}
+
+/* Profilers send such signals. */
+static void signals_do_not_end_the_wait_for_the_agent(void **state)
+{
+	const struct sigaction action = {.sa_handler = count_signal};
+	const struct itimerspec period = {.it_value.tv_nsec = SIGNALS_EVERY,
+					  .it_interval.tv_nsec = SIGNALS_EVERY};
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
+	pthread_t answering;
+	timer_t timer;
+
+	(void)state;
+	event._sigev_un._tid = gettid();
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	assert_int_equal(pthread_create(&answering, NULL, answer_late, NULL), 0);
+	assert_int_equal(timer_settime(timer, 0, &period, NULL), 0);
+	assert_int_equal(
+		cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(98, 1), NULL, NULL),
+		CUDA_SUCCESS);
+	timer_delete(timer);
+	pthread_join(answering, NULL);
+	assert_true(atomic_load(&signals) > 1);
+	client = client_find(CONTEXT(98));
+	assert_non_null(client);
+	assert_non_null(atomic_load(&client->binding));
+	context_gone(98);
+}
+
+/* Ends while a call of the worker does not return. */
+static int stuck_story(void)
+{
+	driver_load();
+	driver->streams_busy = driver->streams_stuck = 1;
+	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(1, 1), NULL, NULL);
+	return eventually(driver->queries_stuck > 0) ? 0 : 1;
+}
+
+static bool has_ended(pid_t child)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+}
+
+static void a_process_ends_while_the_driver_keeps_the_worker(void **state)
+{
+	int status;
+
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		execl("/proc/self/exe", "test-thread", "--stuck-story", NULL);
+		_exit(3);
+	}
+	fake_agent_accept(&agent);
+	fake_agent_welcome(&agent, 1, 1);
+	if (!eventually(has_ended(child)))
+		kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(agent.client);
+	agent.client = -1;
+}
+
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_take_no_signals),
 		cmocka_unit_test(without_threads_nothing_is_governed),
 		cmocka_unit_test(a_launch_waits_while_another_registers),
 		cmocka_unit_test(threads_share_one_client),
+		cmocka_unit_test(signals_do_not_end_the_wait_for_the_agent),
+		cmocka_unit_test(a_process_ends_while_the_driver_keeps_the_worker),
 	};
 
+	if (argc > 1 && strcmp(argv[1], "--stuck-story") == 0)
+		return stuck_story();
 	driver_load();
 	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
 }
