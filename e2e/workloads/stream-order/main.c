@@ -10,6 +10,7 @@
 #include <weir/base.h>
 
 #include "workloads/stream-order/ops.h"
+#include "workloads/stream-order/storms.h"
 
 #define THREADS_MAX 64u
 
@@ -17,8 +18,8 @@ extern const char stream_order_ptx[];
 
 struct torture {
 	struct workload workload;
-	uint64_t threads, delay;
-	bool verbose;
+	uint64_t threads, delay, leave_ms;
+	bool verbose, storms;
 	struct stream_calls calls[SPELLINGS];
 	pthread_barrier_t all_ready;
 };
@@ -94,7 +95,10 @@ static void *work(void *argument)
 	struct torture *torture = worker->torture;
 	const struct workload *w = &torture->workload;
 	cleanup(freep) struct run *run = workload_alloc(sizeof(*run));
+	timer_t signals = NULL;
 	CU(cuCtxSetCurrent(w->context));
+	if (torture->storms)
+		signals = signals_begin();
 	run_init(run, torture, worker->number);
 	pthread_barrier_wait(&torture->all_ready);
 	for (; run->step < w->iterations && !workload_stopped(w); run->step++) {
@@ -112,6 +116,8 @@ static void *work(void *argument)
 	pthread_barrier_wait(&torture->all_ready);
 	for (unsigned i = 0; i < LANES; i++)
 		checked_stream_deinit(&run->streams[i]);
+	if (torture->storms)
+		signals_end(signals);
 	return NULL;
 }
 
@@ -127,10 +133,18 @@ static uint64_t run_workers(struct torture *torture)
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
 			workload_fail("cannot start a thread");
 	}
+	if (torture->storms)
+		storms_begin(&torture->workload);
+	if (torture->leave_ms) {
+		sleep_until_ns(now_ns() + torture->leave_ms * 1000000);
+		exit(0);
+	}
 	for (unsigned i = 0; i < n; i++) {
 		pthread_join(workers[i].thread, NULL);
 		steps += workers[i].steps;
 	}
+	if (torture->storms)
+		storms_end();
 	pthread_barrier_destroy(&torture->all_ready);
 	return steps;
 }
@@ -142,6 +156,10 @@ int main(int argc, char **argv)
 	const struct workload_option own[] = {
 		{"threads", OPTION_NUMBER, &torture.threads, "that drive streams"},
 		{"delay", OPTION_NUMBER, &torture.delay, "longest kernel, in iterations"},
+		{"storms", OPTION_FLAG, &torture.storms,
+		 "signals, forks, and threads and contexts that end, meanwhile"},
+		{"leave-ms", OPTION_NUMBER, &torture.leave_ms,
+		 "exit after this time, in the middle"},
 		{"verbose", OPTION_FLAG, &torture.verbose, "print every step"},
 		{0},
 	};
