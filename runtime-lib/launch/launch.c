@@ -250,6 +250,8 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 	autotune_not_launched(&launch->decision.tuned->tuner);
 	if (launch->decision.spatial) /* the native kernel leaves nothing */
 		gate_put(launch->stream, launch->binding, GATE_ALL);
+	launch->decision.priority =
+		priority_of_launch(launch->stream, launch->binding, launch->predicted, false);
 	/* The sample is one of the native kernel. */
 	if (launch->sample)
 		launch->sample->of.candidate = 0;

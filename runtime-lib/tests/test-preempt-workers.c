@@ -95,6 +95,18 @@ static void goes_ahead(void **state)
 	for (size_t i = 0; i < driver->n_ops; i++)
 		if (is_form(&driver->ops[i]))
 			assert_int_equal(driver->ops[i].priority, -1);
+	/* A form needs the parameters, so this one is native, and would take all SMs. */
+	driver->n_ops = 0;
+	cuLaunchKernel(kernel, BLOCKS, 1, 1, 64, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	unsigned natives = 0;
+	for (size_t i = 0; i < driver->n_ops; i++) {
+		assert_false(is_form(&driver->ops[i]));
+		if (driver->ops[i].kind != NULL_LAUNCH)
+			continue;
+		assert_int_equal(driver->ops[i].priority, 1);
+		natives++;
+	}
+	assert_int_equal(natives, 1);
 	agent.control->workers = 0;
 	ops_of(n, kernel, BLOCKS);
 	for (size_t i = 0; i < driver->n_ops; i++)
