@@ -123,7 +123,8 @@ void coexec_recognise(struct coexec_client *client, struct coexec_memory *memory
 		client->alone = alone;
 		client->known = client->formed = true;
 	} else if (client->known) {
-		/* Its first kernel has no more time than COEXEC_SOLO, however often it changes. */
+		/* Not before it is known: a client that changes kernels all the time would
+		 * restart COEXEC_SOLO each time, and others would wait for ever. */
 		client->formed = false;
 		client->solo_since = 0;
 	}

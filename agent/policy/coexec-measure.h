@@ -18,8 +18,8 @@ bool coexec_is_measured(const struct coexec_plan *plan, uint64_t now);
 double coexec_speed(const struct coexec_client *client);
 /* Each member's speed against that alone. Returns the sum. */
 double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST]);
-/* If the client has another kernel now: what is known of that one, or it becomes known again.
- * @memory: NULL: nothing is remembered. */
+/* If the client has another kernel now, takes what is remembered of that one. Else the kernel must
+ * be measured alone. @memory: may be NULL. */
 void coexec_recognise(struct coexec_client *client, struct coexec_memory *memory);
-/* The only member was measured. */
+/* The only member was measured: that is its speed alone. */
 void coexec_note_alone(struct coexec_plan *plan, struct coexec_memory *memory);

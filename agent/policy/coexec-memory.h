@@ -20,7 +20,7 @@ struct coexec_memory {
 	uint64_t uses, changes;
 };
 
-/* @kernels: the numbers of @n kernels, up to COEXEC_MOST, none 0. @workers: in the same order;
+/* @kernels: the numbers of @n kernels, 1 to COEXEC_MOST, none 0. @workers: in the same order;
  * NULL: not wanted. Returns the speed-up; of one kernel, its speed alone. 0: nothing is known. */
 double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
 			  uint8_t *workers);

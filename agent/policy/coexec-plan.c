@@ -95,7 +95,7 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 {
 	double highest = plan->search.highest;
 
-	/* 0: nothing was measured. */
+	/* 0: in each configuration that was measured some kernel starved. */
 	highest = highest > 0 ? highest : 1;
 	plan->searching = false;
 	plan->searched = now - plan->search_since;
@@ -141,7 +141,8 @@ static bool recall(struct coexec_plan *plan, struct coexec_memory *memory,
 	return true;
 }
 
-/* False: what is found by trying comes later. */
+/* @entry joins the members. True: their configuration was remembered. False: a search for it has
+ * begun, or @entry was refused. */
 static bool join(struct coexec_plan *plan, struct run_queue_entry *entry,
 		 struct coexec_memory *memory, uint64_t now)
 {
@@ -223,7 +224,7 @@ static struct run_queue_entry *find_joiner(const struct run_queue *queue,
 	return found;
 }
 
-/* Those whose configuration is remembered join at once. */
+/* Several join at once, if their configurations are remembered. */
 static void let_join(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
@@ -272,8 +273,8 @@ static void begin_turn(struct run_queue *queue)
 	coexec_measure(plan, now);
 }
 
-/* A client that is not known becomes so alone, whoever waits. One that has another kernel now has a
- * while for that. */
+/* The first turn of a client lasts until its speed alone is known. One that has another kernel gets
+ * COEXEC_CLOSED to measure that. */
 static bool turn_is_over(const struct run_queue *queue)
 {
 	const struct coexec_plan *plan = &queue->plan;
@@ -425,7 +426,7 @@ static void end_plan(struct run_queue *queue)
 		queue->current->coexec.workers = 0;
 }
 
-/* What was measured, and what follows from that. */
+/* Measures the members, and acts on a finished measurement. */
 static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	/* Launches of seconds, or a client that reports nothing. */

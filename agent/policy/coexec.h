@@ -24,7 +24,7 @@
 #define COEXEC_LONGEST   200000000ull   /* a measurement, or the wait for it, at most; */
 #define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
 #define COEXEC_LIMIT     2000000000ull  /* but no more than that */
-#define COEXEC_GIVE_UP   5000000000ull  /* a search, or a turn after it, at most */
+#define COEXEC_GIVE_UP   5000000000ull  /* a search, at most, and the turn that repays it */
 #define COEXEC_LOOK      5000000ull     /* between two looks for one that may join */
 #define COEXEC_GRACE     20000000ull    /* without work, then a client has left the others */
 #define COEXEC_SOLO      2000000000ull  /* in which a client's forms are found, at most; */
@@ -48,9 +48,9 @@ struct coexec_client {
 
 	/* Internal. */
 	bool together;       /* it is a member */
-	uint64_t of;         /* the kernel of which the rest is known */
-	bool measured;       /* its speed alone, with this kernel */
-	bool known;          /* that of this or an earlier kernel */
+	uint64_t of;         /* number of the kernel that the fields below describe */
+	bool measured;       /* `alone` is the speed of this kernel; */
+	bool known;          /* of this one or an earlier one */
 	double alone;        /* ns of work in a ns; 0: it reported nothing */
 	uint64_t served;     /* ns that it was charged, by weight */
 	uint64_t solo_since; /* its forms are looked for; 0: not yet */
