@@ -55,7 +55,7 @@ static void try_next(struct coexec_plan *plan, uint64_t now)
 
 static void begin_search(struct coexec_plan *plan, uint64_t now)
 {
-	coexec_search_begin(&plan->search, plan->space.n, plan->n, plan->speed_up + COEXEC_GAIN);
+	coexec_search_begin(&plan->search, &plan->space, plan->n, plan->speed_up + COEXEC_GAIN);
 	plan->searching = true;
 	plan->search_since = now;
 	plan->searches++;

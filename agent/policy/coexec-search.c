@@ -2,10 +2,12 @@
 
 #include "weir/base.h"
 
-void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_kernels, double worth)
+void coexec_search_begin(struct coexec_search *search, const struct coexec_space *space,
+			 unsigned n_kernels, double worth)
 {
-	*search = (struct coexec_search){.n = (unsigned)smaller(n, COEXEC_WORKERS),
+	*search = (struct coexec_search){.n = (unsigned)smaller(space->n, COEXEC_WORKERS),
 					 .n_kernels = (unsigned)smaller(n_kernels, COEXEC_MOST),
+					 .gains = space->gains,
 					 .worth = worth};
 	search->at = (search->n - 1) / 2;
 }
@@ -28,14 +30,22 @@ static void note(struct coexec_search *search, const double *rates)
 	}
 }
 
-/* No speed-up between two configurations that were measured is likely to exceed it. 0: there a
- * kernel makes no progress. */
-static double bound(const struct coexec_search *search, unsigned from, unsigned to)
+/* A kernel's rate at a configuration that was measured. Before the first one the kernel that gains
+ * would have no workers, and behind the last one it would be alone. */
+static double rate_at(const struct coexec_search *search, int at, unsigned kernel)
+{
+	if (at < 0)
+		return kernel != search->gains;
+	return at < (int)search->n ? search->rates[at][kernel] : kernel == search->gains;
+}
+
+/* No speed-up between @from and @to is likely to exceed it. 0: there a kernel makes no progress. */
+static double bound(const struct coexec_search *search, int from, int to)
 {
 	double sum = 0;
 
 	for (unsigned i = 0; i < search->n_kernels; i++) {
-		double a = search->rates[from][i], b = search->rates[to][i];
+		double a = rate_at(search, from, i), b = rate_at(search, to, i);
 		double most = a > b ? a : b;
 		if (most < COEXEC_LEAST)
 			return 0;
@@ -48,15 +58,16 @@ static double bound(const struct coexec_search *search, unsigned from, unsigned 
 static bool divide(struct coexec_search *search)
 {
 	double least = search->highest > search->worth ? search->highest : search->worth;
+	int from = -1, n = (int)search->n;
 	bool found = false;
 
-	for (unsigned from = 0, to = 1; to < search->n; to++) {
-		if (!search->measured[to])
+	for (int to = 0; to <= n; to++) {
+		if (to < n && !search->measured[to])
 			continue;
 		double most = to - from > 1 ? bound(search, from, to) : 0;
 		if (most > least) {
 			least = most;
-			search->at = (from + to) / 2;
+			search->at = (unsigned)(from + to) / 2;
 			found = true;
 		}
 		from = to;
@@ -67,10 +78,5 @@ static bool divide(struct coexec_search *search)
 void coexec_search_feed(struct coexec_search *search, const double *rates)
 {
 	note(search, rates);
-	if (!search->measured[0])
-		search->at = 0;
-	else if (!search->measured[search->n - 1])
-		search->at = search->n - 1;
-	else
-		search->done = !divide(search);
+	search->done = !divide(search);
 }

@@ -3,10 +3,11 @@
  * The sum of these is the weighted speed-up: 1 is what kernels get that take turns.
  *
  * FlexSched climbs from one end of the list until it gets worse. Measured curves have steps, so
- * such a climb ends early. This search begins in the middle and at both ends, and uses that a
- * kernel with more workers is rarely slower: between two configurations that were tried no kernel
- * is faster than at the better of both. So their sum bounds all that lies between. The gap with the
- * highest bound is divided next, until no bound exceeds what was found. Pure. */
+ * such a climb ends early. This search begins in the middle, and uses that a kernel with more
+ * workers is rarely slower: between two configurations that were tried no kernel is faster than at
+ * the better of both, and none is faster than alone. So the sum over the kernels bounds all that
+ * lies in a gap. The gap with the highest bound is divided next, until no bound exceeds what was
+ * found. Pure. */
 #pragma once
 
 #include "policy/coexec-space.h"
@@ -16,7 +17,7 @@
 	      */
 
 struct coexec_search {
-	unsigned n, n_kernels;
+	unsigned n, n_kernels, gains; /* @space's */
 	double worth;
 	unsigned at;    /* to be measured next */
 	unsigned tries; /* so far */
@@ -28,9 +29,9 @@ struct coexec_search {
 	double rates[COEXEC_WORKERS][COEXEC_MOST];
 };
 
-/* @n: configurations, at least 1. From each to the next one kernel gets more. @worth: a speed-up of
- * less is of no use: what cannot reach it is not tried. */
-void coexec_search_begin(struct coexec_search *search, unsigned n, unsigned n_kernels,
-			 double worth);
+/* @space: at least one configuration. @worth: a speed-up of less is of no use: what cannot reach it
+ * is not tried. */
+void coexec_search_begin(struct coexec_search *search, const struct coexec_space *space,
+			 unsigned n_kernels, double worth);
 /* The configuration `at` gave these rates. */
 void coexec_search_feed(struct coexec_search *search, const double *rates);

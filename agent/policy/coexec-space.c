@@ -52,6 +52,7 @@ static void pair_with_unbounded(struct coexec_space *out, const struct coexec_ke
 	struct coexec_configuration now = {{0}};
 	unsigned most = coexec_room(kernels, 2, &now, i);
 
+	out->gains = i;
 	/* All of the SM would leave the other one nothing. */
 	for (unsigned n = 1; n < most; n++) {
 		now.workers[i] = (uint8_t)n;
@@ -116,7 +117,7 @@ void coexec_space_join(struct coexec_space *out, const struct coexec_kernel *ker
 	struct coexec_configuration now = *before;
 	unsigned last = n - 1, had = 0;
 
-	*out = (struct coexec_space){0};
+	*out = (struct coexec_space){.gains = last};
 	now.workers[last] = 0;
 	if (!coexec_is_bounded(&kernels[last])) {
 		do

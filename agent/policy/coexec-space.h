@@ -23,9 +23,10 @@ struct coexec_configuration {
 	uint8_t workers[COEXEC_MOST];
 };
 
-/* Those between which a search chooses. From each to the next one kernel gets more. */
+/* Those between which a search chooses. From each to the next one kernel gets more, and the others
+ * no more. */
 struct coexec_space {
-	unsigned n;
+	unsigned n, gains; /* that kernel */
 	struct coexec_configuration of[COEXEC_WORKERS];
 };
 

@@ -185,9 +185,10 @@ static double took, sequential; /* of all tries, if each takes as long */
 /* What the search loses against the best, or turns; it measures with an error of up to @noise. */
 static double loss(const struct curve *curve, double noise, unsigned *tries)
 {
+	const struct coexec_space space = {.n = curve->n};
 	struct coexec_search search;
 
-	coexec_search_begin(&search, curve->n, 2, WORTH);
+	coexec_search_begin(&search, &space, 2, WORTH);
 	while (!search.done) {
 		assert_true(search.at < curve->n && !search.measured[search.at]);
 		double seen[2];
