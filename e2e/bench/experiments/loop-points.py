@@ -3,6 +3,7 @@ points, one to eight at a time, begun at the same moment, with equal shares."""
 
 import statistics
 
+import plot
 from bursts import LOW
 from report import at_least, at_most
 from workers import SLOTS
@@ -45,7 +46,9 @@ def us_per_point(bench, kernel, *options):
 
 def by_threads(bench):
     """GLoop's throttle: one block."""
-    for threads in THREADS[:2] if bench.node.simulated else THREADS:
+    costs = {"a launch": [], "a task": [], "a look": []}
+    counts = THREADS[:2] if bench.node.simulated else THREADS
+    for threads in counts:
         options = ("--blocks", 1, "--threads", threads)
         look, post = (us_per_point(bench, kernel, *options) for kernel in ("points_look", "points_post"))
         n = 200 if bench.node.simulated else 100_000
@@ -54,6 +57,10 @@ def by_threads(bench):
         bench.report.judge(f"post_task_if_necessary, {threads} threads", look, BOUNDS["a look"], told)
         bench.report.judge(f"post_task, {threads} threads", post, BOUNDS["a task"], told)
         bench.report.judge(f"tasks against launches, {threads} threads", split / post, BOUNDS["against launches"], told)
+        for name, us in zip(costs, (split, post, look)):
+            costs[name].append(us)
+    if bench.plots:
+        plot.bars(bench.plots / f"{bench.report.experiment}.svg", "A scheduling point, by threads (GLoop fig. 4)", "us", [str(n) for n in counts], costs)
 
 
 def told_turns(bench, kernel, *options):
@@ -103,7 +110,7 @@ def several(bench):
     if not bench.node.simulated:
         length = int(length * ALONE / alone)
     bench.node.share_gpu(mps=False)
-    alone = None
+    alone, curves = None, {"mean": [], "slowest": [], "n times alone": []}
     for n in COUNTS[:2] if bench.node.simulated else COUNTS:
         results = together(bench, n, length, True)
         seconds = [result["seconds"] for result in results]
@@ -112,9 +119,14 @@ def several(bench):
         evictions = statistics.fmean(result["evictions"] for result in results)
         spread = 100 * statistics.pstdev(seconds) / mean
         told = f"{mean:.3f} s, alone {alone:.3f} s; sigma {spread:.1f} %; {evictions:.0f} evictions each"
+        for name, value in zip(curves, (mean, max(seconds), n * alone)):
+            curves[name].append(value)
         if n > 1:
             bench.report.judge(f"{n} at a time", mean / alone, BOUNDS["eight at a time"].times(n / 8), told)
             bench.report.judge(f"standard deviation of {n}", spread, BOUNDS["standard deviation"], told)
+    if bench.plots:
+        labels = [str(n) for n in COUNTS[: len(curves["mean"])]]
+        plot.bars(bench.plots / f"{bench.report.experiment}-together.svg", "Loops at a time (GLoop fig. 7, 8)", "s", labels, curves)
 
 
 def run(bench):

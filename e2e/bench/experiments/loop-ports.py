@@ -14,10 +14,10 @@ SHOWS = "event loops alone against native kernels, split kernels and the CPU; se
 PAPER = "GLoop figures 4, 5, 6, 15"
 BOUNDS = {
     "kernel": at_most(1.02), "hybrid sort": at_most(1.16), "input and output": at_most(1.03),
-    "several against time-slicing": at_most(1.0),
+    "several against time-slicing": at_most(1.0), "several against Weir's slices": at_most(1.0),
 }  # fmt: skip
-BASELINES = ("the original kernel", "split kernels", "the CPU", "time-slicing")
-NEEDS = ("gpu", "pytorch", "root")
+BASELINES = ("the original kernel", "split kernels", "the CPU", "time-slicing", "Weir's slices")
+NEEDS = ("gpu", "root")  # and PyTorch for a row
 SIMULATED = True
 
 KERNELS = ("lava-md", "angular-correlation", "suffix-match", "hybrid-sort")
@@ -30,12 +30,15 @@ BOXES, PASSES = 20, 200  # along an edge of each LavaMD; over all of them
 
 
 def throttle(bench):
+    """Returns a point's time in us, each way."""
     found = {way: ports.measure(bench, "loop-throttle", "us_per_point", way=way) for way in ("split", "post", "look")}
     us = {way: result["us_per_point"] for way, result in found.items()}
     bench.report.add("throttle: a point", f"{us['post']:.3f} us", baselines=f"only a look {us['look']:.3f} us, a launch {us['split']:.3f} us")
+    return us
 
 
 def kernel(bench, name):
+    """Returns us, each way."""
     options = {"only": name, "class": "trivial" if bench.node.simulated else "large", "iterations": 1 if bench.node.simulated else 20}
     if name in SIZES and not bench.node.simulated:
         options["size"] = SIZES[name]
@@ -45,10 +48,11 @@ def kernel(bench, name):
     bound = BOUNDS["hybrid sort" if name == "hybrid-sort" else "kernel"]
     told = f"{us['loop']:.0f} us; native {us['native']:.0f} us; split {us['split']:.0f} us; CPU with inputs {found['native']['cpu_us']:.0f} us"
     bench.report.judge(f"{name} against native", us["loop"] / us["native"], bound, told)
+    return us
 
 
 def pipeline(bench, name):
-    """grep or images: files in, a file out."""
+    """grep or images: files in, a file out. Returns seconds, each way."""
     options = {"folder": ports.files(bench)}
     seconds = {way: ports.measure(bench, f"loop-{name}", "seconds", way=way, **options)["seconds"] for way in (*CPU_DRIVEN, "loop")}
     best = min(CPU_DRIVEN, key=seconds.get)
@@ -58,18 +62,31 @@ def pipeline(bench, name):
         bench.report.judge(f"{name} against {best}", ratio, BOUNDS["input and output"], told)
     else:
         bench.report.add(f"{name} against {best}", f"{ratio:.3f}x", baselines=told)
+    return seconds
+
+
+def torch_reads(bench):
+    """The loop writes into a tensor of PyTorch's."""
+    what = "PyTorch finds the right tensor"
+    if bench.node.simulated:
+        return
+    wants = "import torch; assert torch.cuda.is_available()"
+    if subprocess.run(["python3", "-c", wants], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        bench.report.skipped(f"{what}: not measured, python3 has no PyTorch for CUDA")
+        return
+    argv = ["python3", str(PROGRAMS / "tokens.py"), str(bench.node.bundle / "lib/libloop-tokens.so")]
+    result = bench.node.start("tokens", argv, LOW, False, files=False).result(ports.TIMEOUT)
+    bench.report.holds(what, result["right"], f"{result['tokens']} tokens in {1e3 * result['seconds']:.1f} ms")
 
 
 def tokens(bench):
-    """Text from a file to a tensor."""
+    """Text from a file to a tensor. Returns seconds, each way."""
     options = {"folder": ports.files(bench)} | ports.blocks(bench, "tokens")
     seconds = {way: ports.measure(bench, "loop-tokens", "seconds", way=way, **options)["seconds"] for way in ("cpu", "native", "loop")}
     told = ", ".join(f"{way} {1e3 * s:.1f} ms" for way, s in seconds.items())
     bench.report.add("text to tensor against native", f"{seconds['loop'] / seconds['native']:.3f}x", baselines=told)
-    if not bench.node.simulated:
-        argv = ["python3", str(PROGRAMS / "tokens.py"), str(bench.node.bundle / "lib/libloop-tokens.so")]
-        result = bench.node.start("tokens", argv, LOW, False, files=False).result(ports.TIMEOUT)
-        bench.report.holds("PyTorch finds the right tensor", result["right"], f"{result['tokens']} tokens in {1e3 * result['seconds']:.1f} ms")
+    torch_reads(bench)
+    return seconds
 
 
 def server(bench, service):
@@ -108,19 +125,28 @@ def several(bench):
         told = ", ".join(f"{name} {mean[name]:.3f} s +- {statistics.pstdev(took[name]):.3f}" for name in ways)
         for name in ways:
             series[name].append(mean[name])
-        bench.report.judge(f"{n} LavaMD against time-slicing", mean["event loops"] / mean["time-slicing"], BOUNDS["several against time-slicing"], told)
+        for name in ("time-slicing", "Weir's slices"):
+            bench.report.judge(f"{n} LavaMD against {name}", mean["event loops"] / mean[name], BOUNDS[f"several against {name}"], told)
     if bench.plots:
         plot.bars(bench.plots / f"{bench.report.experiment}.svg", "LavaMD, several at once (GLoop fig. 15)", "s", [str(n) for n in counts], series)
 
 
+def draw_alone(bench, times):
+    """As in GLoop's figures 4 to 6: the time of each way in parts of the native, or else of the CPU's."""
+    ways = ("native", "split", "cpu", "loop")
+    series = {way: [of.get(way, 0) / of.get("native", of.get("cpu", 0)) for of in times.values()] for way in ways}
+    plot.bars(bench.plots / f"{bench.report.experiment}-alone.svg", "Event loops alone (GLoop fig. 4 to 6)", "x", list(times), series)
+
+
 def run(bench):
     bench.node.stop_mps()
-    throttle(bench)
-    for name in KERNELS:
-        kernel(bench, name)
-    for name in ("grep", "images"):
-        pipeline(bench, name)
-    tokens(bench)
+    point = throttle(bench)
+    times = {"throttle": {"native": point["split"], "split": point["split"], "loop": point["post"]}}
+    times |= {name: kernel(bench, name) for name in KERNELS}
+    times |= {name: pipeline(bench, name) for name in ("grep", "images")}
+    times["tokens"] = tokens(bench)
+    if bench.plots:
+        draw_alone(bench, times)
     for service in ("echo", "matmul"):
         server(bench, service)
     several(bench)

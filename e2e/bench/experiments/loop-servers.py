@@ -6,9 +6,10 @@ import dataclasses
 import time
 
 import loops
+import plot
 import ports
 import sharing
-from bursts import HIGH
+from bursts import HIGH, LOW
 from experiment import MPS
 from report import at_least, at_most
 from workers import DEPTH, LEAD, SLOTS, Job, Worker, pool_of, progress
@@ -33,6 +34,7 @@ SERVERS, SERVER_PART = 3, 0.2
 ENDLESS = 600  # seconds; they are stopped
 CONNECTIONS = 4  # of each server's client
 STORE_CONNECTIONS = 64
+KILLS = 5  # of servers, in the middle of requests
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +102,25 @@ class Shared:
         return rows
 
 
+def draw_shares(bench, shares, rows):
+    """As in GLoop's figures 9 and 10."""
+    if not bench.plots:
+        return
+    window = WINDOWS[bench.mode][0]
+    names = [f"loop, {share}" for share in shares[:-1]] + [f"kernels, {shares[-1]}"]
+    names = [f"{name} ({i + 1})" for i, name in enumerate(names)]
+    path = bench.plots / f"{bench.report.experiment}-shares-{'-'.join(map(str, shares))}.svg"
+    series = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    plot.lines(path, "Shares of loops and kernels (GLoop fig. 9, 10)", "%", [i * window for i in range(len(rows))], series)
+
+
 def show_shares(bench, n, rate, shared):
     for shares in ([100 // (n + 1)] * (n + 1), [TARGET, *[round((100 - TARGET) / n)] * n]):
         rows, wanted = shared.run(shares, rate), sharing.targets(shares)
         off = max(abs(part - want) for row in rows for part, want in zip(row, wanted))
         for row in rows:
             print(f"    {':'.join(f'{part:.2f}' for part in row)}", flush=True)
+        draw_shares(bench, shares, rows)
         mean = ":".join(f"{sum(row[i] for row in rows) / len(rows):.1f}" for i in range(n + 1))
         what = f"{n} loops and a client with kernels, {':'.join(map(str, shares))}"
         bench.report.judge(f"{what}: furthest from a share, {WINDOWS[bench.mode][0] * 1e3:.0f} ms windows", off, BOUNDS["furthest from a share"], mean)
@@ -138,6 +153,10 @@ def leaves(bench):
         bench.report.judge(what, added, BOUNDS["leaves within, p99"], told)
     else:  # with the hardware's switch
         bench.report.add(what, f"{added:.0f} us", baselines=told)
+    if bench.plots:
+        series = {name: [alone[name], beside[name]] for name in ("median", "p99")}
+        title = "HIGH's kernels beside a loop (GLoop fig. 11, 12)"
+        plot.bars(bench.plots / f"{bench.report.experiment}-leaves.svg", title, "us", ["alone", "beside a loop"], series)
 
 
 class Consolidation:
@@ -179,6 +198,10 @@ def consolidate(bench):
     rest = 100 * part / (1 - SERVERS * SERVER_PART)
     bench.report.judge(f"{SERVERS} servers beside a batch job: p99 against without it", late, BOUNDS["servers' p99"], f"{scene.told}; alone p99 {alone:.0f} us")
     bench.report.judge("the batch job's part of the rest", rest, BOUNDS["the batch job's part"])
+    if bench.plots:
+        series = {"alone": [100, 100], "together": [100 * late, part], "idle servers": [0, idle]}
+        title = "Servers beside a batch job (GLoop fig. 13, 14)"
+        plot.bars(bench.plots / f"{bench.report.experiment}.svg", title, "%", ["servers' p99", "the batch job"], series)
     sharing.leave(scene.pool, [scene.batch])
 
 
@@ -193,9 +216,42 @@ def store(bench):
         bench.report.add(f"key-value store, {way}, {STORE_CONNECTIONS} connections", ports.shown(result), baselines=told)
 
 
+def kill_in_requests(bench, seconds):
+    """A server of LOW's is killed while it answers."""
+    port = ports.free_port()
+    argv = ports.argv_of(bench, "loop-server", service="kv", way="loop", port=port, **ports.blocks(bench, "kv"))
+    server = bench.node.start("victim", argv, LOW, True, mps=ports.under_mps(bench, True))
+    server.wait_ready()
+    asking = ports.start_asking(bench, "kv", port, ENDLESS, CONNECTIONS)
+    time.sleep(seconds)
+    server.kill()
+    asking.kill()  # it fails by itself, too, but perhaps later
+
+
+def faults(bench):
+    """Servers that die in the middle of input and output leave nothing, and another server notices nothing. Under MPS the end
+    of a process in a kernel is a fault of all, with or without loops."""
+    if bench.mode == MPS and not bench.node.simulated:
+        return
+    bench.node.ensure_agent()
+    each = sharing.short(bench, 0.5)
+    with ports.serving(bench, "kv", "loop", True, HIGH, **ports.blocks(bench, "kv")) as (port, _):
+        before = {client["pid"] for client in bench.node.status()}
+        asking = ports.start_asking(bench, "kv", port, 2 * KILLS * each, CONNECTIONS)
+        for _ in range(KILLS):
+            kill_in_requests(bench, each)
+        result = asking.result(2 * KILLS * each + ports.TIMEOUT)
+        end = time.monotonic() + 20
+        while (left := {client["pid"] for client in bench.node.status()} - before) and time.monotonic() < end:
+            time.sleep(0.1)
+    bench.report.holds(f"{KILLS} servers killed in requests leave nothing", not left, f"{len(left)} clients left")
+    bench.report.holds("another server answers all its clients meanwhile", result["requests_per_second"] > 0, ports.shown(result))
+
+
 def run(bench):
     pool_of(bench)
     store(bench)
     shares(bench)
     leaves(bench)
+    faults(bench)
     consolidate(bench)
