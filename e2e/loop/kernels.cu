@@ -204,7 +204,7 @@ extern "C" __global__ void server(weir::loop_args args, uint64_t *out, const cha
 			await_listener(l, out, n);
 			return;
 		}
-		weir::net::listen(l, text, 128, [=](loop &open, int64_t file) {
+		weir::net::listen(l, text, 4096, [=](loop &open, int64_t file) {
 			set(out + 2, file);
 			__threadfence();
 			set(out + 3, 1);

@@ -105,4 +105,14 @@ check "is released" weirctl release "$(of_loop .client)"
 check "goes on" eventually 30 moves
 check "it is killed" kill_loop
 check "and is gone" eventually 30 is_gone
+
+# In the middle of input and output.
+nothing_left() { [ "$(status '.clients | length')" = 0 ] && [ "$(status '.gpus[0].demand | add')" = 0 ]; }
+head -c 50000000 /dev/zero >"$work/client/large"
+sed -i 's/{uid: 65534, level: normal}/{uid: 65534, level: high}/' "$work/agent.yaml"
+check "a loop of a high level copies it in small parts" begin --kernel copy_file --n 3000 --text "$work/client/large" \
+    --text2 "$work/client/copy"
+check "which goes on" eventually 30 test -s "$work/client/copy"
+check "it is killed, too" kill_loop
+check "and leaves no client and no demand" eventually 30 nothing_left
 [ $failed -eq 0 ] || { tail -n 20 "$work"/*.log "$work/loop.json"; exit 1; }

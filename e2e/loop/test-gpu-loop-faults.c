@@ -5,6 +5,7 @@
 #include "tests/descriptors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define SLOW_BYTES (256u << 10)
 
 static const struct weir_loop_options usual = {.threads = 64};
 static const struct weir_loop_options pool = {.threads = 64, .no_uring = true};
@@ -74,16 +77,23 @@ static void nothing_is_left_open(void **state)
 	}
 }
 
-/* A port of a loop that runs. */
-static int connect_to(const struct weir_loop *loop)
+/* Of a loop that runs. */
+static uint16_t port_of(const struct weir_loop *loop)
 {
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint16_t port;
+
+	while (!(port = weir_loop_port(loop, 0)))
+		usleep(1000);
+	return port;
+}
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(port)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	while (!v4.sin_port) {
-		v4.sin_port = htons(weir_loop_port(loop, 0));
-		usleep(1000);
-	}
 	if (fd < 0 || connect(fd, (struct sockaddr *)&v4, sizeof(v4)) < 0)
 		return -1;
 	return fd;
@@ -103,14 +113,13 @@ static void end_client(int fd, bool resets)
 	close(fd);
 }
 
-static void *be_crowd(void *data)
+static void be_clients(struct crowd *crowd, uint16_t port)
 {
-	struct crowd *crowd = data;
 	int *fds = calloc(crowd->clients, sizeof(int));
 	char byte = 'a';
 
 	for (unsigned i = 0; i < crowd->clients; i++)
-		fds[i] = connect_to(crowd->loop);
+		fds[i] = connect_to(port);
 	for (unsigned i = 0; i < crowd->clients; i++)
 		(void)!send(fds[i], &byte, 1, MSG_NOSIGNAL);
 	for (unsigned i = 0; i < crowd->clients; i++)
@@ -118,6 +127,13 @@ static void *be_crowd(void *data)
 	for (unsigned i = 0; i < crowd->clients; i++)
 		end_client(fds[i], i & 1);
 	free(fds);
+}
+
+static void *be_crowd(void *data)
+{
+	struct crowd *crowd = data;
+
+	be_clients(crowd, port_of(crowd->loop));
 	return NULL;
 }
 
@@ -152,6 +168,70 @@ static void many_slow_clients_are_served(void **state)
 		serve_crowd(both[i], clients);
 }
 
+/* In a process of their own, which has as many descriptors. It is told the port, and ends with 0 if
+ * all were answered. */
+static pid_t start_crowd(unsigned clients, int *told)
+{
+	struct crowd crowd = {.clients = clients};
+	uint16_t port = 0;
+	int pipes[2];
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	pid_t child = fork();
+	if (!child) {
+		close(pipes[1]);
+		if (read(pipes[0], &port, sizeof(port)) == sizeof(port))
+			be_clients(&crowd, port);
+		_exit(crowd.answered != clients);
+	}
+	close(pipes[0]);
+	*told = pipes[1];
+	return child;
+}
+
+struct herald {
+	const struct weir_loop *loop;
+	int told;
+};
+
+static void *tell_port(void *data)
+{
+	const struct herald *herald = data;
+	uint16_t port = port_of(herald->loop);
+
+	(void)!write(herald->told, &port, sizeof(port));
+	return NULL;
+}
+
+static void ten_thousand_slow_clients_are_served(void **state)
+{
+	const unsigned clients = 10000;
+	struct weir_loop_options many = {.threads = 64, .files = clients + 100};
+	struct rlimit limit;
+	struct herald herald;
+	pthread_t thread;
+	int before = open_descriptors(), status = 0;
+
+	(void)state;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < clients + 200) {
+		print_message("only %u descriptors: left out\n", (unsigned)limit.rlim_cur);
+		skip();
+	}
+	pid_t crowd = start_crowd(clients, &herald.told);
+	fixture_text(0, "127.0.0.1:0");
+	struct weir_loop *loop = fixture_new("server", &many);
+	herald.loop = loop;
+	pthread_create(&thread, NULL, tell_port, &herald);
+	assert_int_equal(fixture_finish(loop, clients), 0);
+	pthread_join(thread, NULL);
+	close(herald.told);
+	assert_int_equal(waitpid(crowd, &status, 0), crowd);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	assert_int_equal(fx.seen[0], clients);
+	assert_int_equal(open_descriptors(), before);
+}
+
 /* Those that find no room wait until one leaves. */
 static void more_clients_than_files_wait(void **state)
 {
@@ -175,11 +255,62 @@ static void more_clients_than_files_wait(void **state)
 	}
 }
 
+/* It sends on while it reads a few bytes now and then, so the loop's sends fit only in parts. */
+static void *read_slowly(void *data)
+{
+	struct crowd *crowd = data;
+	int fd = connect_to(port_of(crowd->loop)), small = 16384;
+	size_t sent = 0, came = 0;
+	char out[4096], in[4000];
+	bool good = true;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	memset(out, 'a', sizeof(out));
+	while (came < SLOW_BYTES && good) {
+		size_t left = SLOW_BYTES - sent < sizeof(out) ? SLOW_BYTES - sent : sizeof(out);
+		ssize_t n = left ? send(fd, out, left, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+		sent += n > 0 ? (size_t)n : 0;
+		if (n > 0)
+			continue;
+		n = recv(fd, in, sizeof(in), 0);
+		for (ssize_t i = 0; i < n; i++)
+			good &= in[i] == 'A';
+		came += n > 0 ? (size_t)n : 0;
+		good &= n > 0;
+	}
+	crowd->answered = good;
+	close(fd);
+	return NULL;
+}
+
+static void slow_readers_get_all(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct crowd crowds[4];
+		pthread_t threads[4];
+		int before = open_descriptors();
+		fixture_text(0, "127.0.0.1:0");
+		struct weir_loop *loop = fixture_new("server", both[i]);
+		for (size_t k = 0; k < 4; k++) {
+			crowds[k] = (struct crowd){.loop = loop};
+			pthread_create(&threads[k], NULL, read_slowly, &crowds[k]);
+		}
+		assert_int_equal(fixture_finish(loop, 4), 0);
+		for (size_t k = 0; k < 4; k++) {
+			pthread_join(threads[k], NULL);
+			assert_int_equal(crowds[k].answered, 1);
+		}
+		assert_true(fx.seen[1] >= 4 * SLOW_BYTES);
+		assert_int_equal(open_descriptors(), before);
+	}
+}
+
 /* The other end dies while a large answer is on its way, and never reads. */
 static void *never_read(void *data)
 {
 	struct crowd *crowd = data;
-	int fd = connect_to(crowd->loop);
+	int fd = connect_to(port_of(crowd->loop));
 	char *bytes = calloc(1, 1u << 20);
 
 	(void)!send(fd, bytes, 1u << 20, MSG_NOSIGNAL);
@@ -268,7 +399,9 @@ int main(void)
 		cmocka_unit_test(a_full_disk_is_an_error),
 		cmocka_unit_test(nothing_is_left_open),
 		cmocka_unit_test(many_slow_clients_are_served),
+		cmocka_unit_test(ten_thousand_slow_clients_are_served),
 		cmocka_unit_test(more_clients_than_files_wait),
+		cmocka_unit_test(slow_readers_get_all),
 		cmocka_unit_test(a_client_that_never_reads_is_dropped),
 		cmocka_unit_test(a_stopped_loop_leaves_nothing),
 		cmocka_unit_test(a_killed_loop_leaves_nothing),
