@@ -23,6 +23,9 @@ wheels=(
 # For weir-compile; not every installed toolkit has it.
 compiler=nvidia-nvptxcompiler==13.0.88
 
+# For a test of what the loops' host side declares of it (runtime-lib/loop/cufile.h).
+cufile=nvidia-cufile==1.15.1.6
+
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
@@ -122,6 +125,20 @@ install_compiler() {
     rm -rf "$part"
 }
 
+# A toolkit may have it. Without it the test is left out.
+install_cufile() {
+    local part=build/cufile.part folder
+    for folder in build/cuda "${CUDA_HOME:-/usr/local/cuda}"; do
+        [ ! -e "$folder/include/cufile.h" ] || return 0
+    done
+    echo "setup: unpacking libcufile into build/cuda"
+    unpack "$part" "$cufile" || { echo "setup: no libcufile; its test is left out" >&2; return 0; }
+    mkdir -p build/cuda/{include,lib}
+    mv "$part"/nvidia/cu13/lib/libcufile.so.0 build/cuda/lib/
+    mv "$part"/nvidia/cu13/include/cufile.h build/cuda/include/
+    rm -rf "$part"
+}
+
 if command -v apt-get >/dev/null; then
     install_packages
     fetch_promtool
@@ -131,3 +148,4 @@ else
 fi
 install_toolkit
 install_compiler
+install_cufile

@@ -76,6 +76,12 @@ test-gpu-loop-rings_LIBS := -lcmocka
 test-gpu-loop-io_SRC  := runtime-lib/tests/test-gpu-loop-io.c $(patsubst %,runtime-lib/loop/%.c,io-uring io-pool workers)
 test-gpu-loop-io_LIBS := -luring -lcmocka
 UNEMULATED += test-gpu-loop-io
+# Against NVIDIA's header and library, where they are.
+UNIT_TESTS += test-gpu-loop-cufile
+test-gpu-loop-cufile_SRC      := runtime-lib/tests/test-gpu-loop-cufile.c runtime-lib/loop/cufile.c
+test-gpu-loop-cufile_CPPFLAGS := -isystem $(CUDA_HOME)/include -DTOOLKIT='"$(CUDA_HOME)"'
+test-gpu-loop-cufile_LIBS     := -lcmocka -ldl
+UNEMULATED += test-gpu-loop-cufile
 FUZZERS += fuzz-gpu-loop
 fuzz-gpu-loop_SRC := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-gpu-loop loop/rings loop/address)
 EXTRA += $(B)/lib/libweir-loop.a

@@ -21,7 +21,9 @@ void cufile_init(struct cufile *cufile, const char *name)
 	if (!cufile->library)
 		return;
 	if (find(cufile, "cuFileDriverOpen", &cufile->start) &&
-	    find(cufile, "cuFileDriverClose", &cufile->stop) &&
+	    /* Since CUDA 12.2 the header calls it so. */
+	    (find(cufile, "cuFileDriverClose_v2", &cufile->stop) ||
+	     find(cufile, "cuFileDriverClose", &cufile->stop)) &&
 	    find(cufile, "cuFileHandleRegister", &cufile->add) &&
 	    find(cufile, "cuFileHandleDeregister", &cufile->remove) &&
 	    find(cufile, "cuFileRead", &cufile->read) &&
