@@ -223,8 +223,8 @@ static void give_slots(struct client *client, struct preempt_slots *slots)
 		if (!atomic_exchange(&s->slot_wanted, 0) || atomic_load(&s->slot))
 			continue;
 		struct preempt_slot *slot = free_slot(slots);
-		if (!slot)
-			return;
+		if (!slot) /* it asks again at its next launch */
+			continue;
 		slot->landed = 0;
 		atomic_store(&slot->taken, 1);
 		atomic_store(&s->slot, slot);

@@ -466,6 +466,58 @@ static void slots_outlive_streams(void **state)
 	gone(n);
 }
 
+#define MANY       (PREEMPT_SLOTS_MAX + 2)
+#define OF_MANY(i) ((CUstream)(uintptr_t)(0x70000000 + 8 * (i)))
+
+static unsigned of_context;
+
+static CUresult context_of_many(CUstream stream, CUcontext *context)
+{
+	(void)stream;
+	*context = CONTEXT(of_context);
+	return CUDA_SUCCESS;
+}
+
+static unsigned with_slots(struct stream *const streams[MANY])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MANY; i++)
+		n += atomic_load(&streams[i]->slot) != NULL;
+	return n;
+}
+
+/* Streams that found none ask again, and get one as soon as there is one. */
+static void slots_are_asked_for_again(void **state)
+{
+	void *before = driver_hooks[HOOK_cuStreamGetCtx].real;
+	static struct stream *streams[MANY];
+	struct stream *without = NULL;
+
+	(void)state;
+	of_context = welcomed(1);
+	driver_hooks[HOOK_cuStreamGetCtx].real = (void *)context_of_many;
+	for (unsigned i = 0; i < MANY; i++) {
+		streams[i] = stream_find(OF_MANY(i), false);
+		assert_non_null(streams[i]);
+		preempt_want(streams[i]);
+	}
+	assert_true(eventually(with_slots(streams) == PREEMPT_SLOTS_MAX));
+	assert_true(eventually(!atomic_load(&preempting_of(client)->slots_wanted)));
+	for (unsigned i = 0; i < MANY; i++) {
+		if (!atomic_load(&streams[i]->slot) &&
+		    (!without || atomic_load(&streams[i]->slot_wanted)))
+			without = streams[i];
+	}
+	unsigned has = 0;
+	while (!atomic_load(&streams[has]->slot))
+		has++;
+	assert_int_equal(cuStreamDestroy_v2(OF_MANY(has)), CUDA_SUCCESS);
+	assert_true(eventually((preempt_want(without), atomic_load(&without->slot) != NULL)));
+	driver_hooks[HOOK_cuStreamGetCtx].real = before;
+	gone(of_context);
+}
+
 struct caller {
 	CUfunction kernel;
 	CUstream stream;
@@ -530,6 +582,7 @@ int main(void)
 			short_kernels_leave_only_for_same_level_clients_that_must_not_wait),
 		cmocka_unit_test(who_is_held_says_when_it_is_done),
 		cmocka_unit_test(slots_outlive_streams),
+		cmocka_unit_test(slots_are_asked_for_again),
 		cmocka_unit_test(chains_are_not_mixed),
 	};
 
