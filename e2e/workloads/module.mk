@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             memory-ways tensor counter nvml-view nvml-view-linked hoard cas
+             memory-ways tensor counter nvml-view nvml-view-linked hoard cas cooperative-pair
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -25,6 +25,7 @@ counter_STATIC := base
 counter_LDFLAGS := -Wl,--export-dynamic-symbol=ioctl
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := $(wildcard e2e/workloads/stream-order/*.c) $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order/stream-order-ptx.c
+cooperative-pair_SRC := e2e/workloads/cooperative-pair.c $(WORKLOAD_GEN)/stream-order/stream-order-ptx.c
 # The papers' benchmarks. What the CPU computes must be what the device computes, to the last bit: no
 # multiplication and addition is made one operation.
 PAPERS := elementwise linear grid canny particles euler search fft sort count cluster diffusion lattice fields dense stencil suffix eaters

@@ -33,6 +33,7 @@ check "burst" ends_with 0 "$B/bin/burst" --requests 5 --gap-min-us 0 --gap-max-u
 check "burst notices a lost launch" notices 2 'wrong result' burst --requests 2
 check "filler" ends_with 0 "$B/bin/filler" --seconds 0.2
 check "filler notices a lost launch" notices 2 'wrong result' filler --seconds 0.2
+check "cooperative kernels of two priorities" ends_with 0 "$B/bin/cooperative-pair"
 check "cas" ends_with 0 "$B/bin/cas"
 check "cas with other code" ends_with 0 "$B/bin/cas" --salt 7 --size 33
 check "cas notices a lost launch" notices 1 'wrong result' cas
