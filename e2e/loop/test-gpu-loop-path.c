@@ -222,6 +222,29 @@ static void a_busy_kernel_leaves_when_it_must(void **state)
 	}
 }
 
+/* A block that leaves in the middle of its chunk comes back to the rest of it. */
+static void numbers_drawn_are_kept(void **state)
+{
+	static const char *const kernels[] = {"shared_out", "shared_out_by_four"};
+	static const uint32_t chunks[] = {1, 4};
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t n = 22;
+		begin(state);
+		w.params.args.check_cycles = 0;
+		w.host.hold = 1;
+		must_leave(kernels[i], n, WEIR_LOOP_EVICTED | WEIR_LOOP_READY);
+		assert_int_equal(w.out[0], 1);
+		assert_int_equal(w.out[3], 0);
+		w.host.hold = 0;
+		must_leave(kernels[i], n, 0);
+		assert_int_equal(w.out[0], n);
+		assert_int_equal(w.out[1], (n - 1) * n / 2);
+		assert_int_equal(w.out[2], (n / chunks[i] + 1) * chunks[i]);
+		assert_int_equal(w.out[3], 1);
+	}
+}
+
 /* Accesses between the moment when a kernel finds that it must leave and its report. */
 static void leaving_is_short(void **state)
 {
@@ -310,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_poll_reads_three_words_of_the_host),
 		cmocka_unit_test(busy_blocks_poll_for_demand_alone),
 		cmocka_unit_test(a_busy_kernel_leaves_when_it_must),
+		cmocka_unit_test(numbers_drawn_are_kept),
 		cmocka_unit_test(leaving_is_short),
 		cmocka_unit_test(a_kernel_whose_host_is_gone_leaves),
 		cmocka_unit_test(answers_of_another_lap_are_none),

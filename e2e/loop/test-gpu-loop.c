@@ -164,10 +164,16 @@ static void errors_are_values(void **state)
 static void each_block_runs_all_once(void **state)
 {
 	(void)state;
-	assert_int_equal(fixture_run("shared_out", &usual, 50), 0);
-	assert_int_equal(fx.seen[0], 50);
-	assert_int_equal(fx.seen[1], 49 * 50 / 2);
-	assert_int_equal(fx.seen[3], BLOCKS);
+	static const char *const kernels[] = {"shared_out", "shared_out_by_four"};
+
+	for (size_t i = 0; i < 2; i++) {
+		for (uint64_t n = 47; n <= 50; n++) {
+			assert_int_equal(fixture_run(kernels[i], &usual, n), 0);
+			assert_int_equal(fx.seen[0], n);
+			assert_int_equal(fx.seen[1], (n - 1) * n / 2);
+			assert_int_equal(fx.seen[3], BLOCKS);
+		}
+	}
 }
 
 static void yielding_changes_no_result(void **state)

@@ -13,7 +13,7 @@ static __device__ void box_part(const float4 *particles, float4 *force, float al
 	box_forces_at(particles, force, alpha, at, dim3(p.grid[0], p.grid[1], p.grid[2]));
 }
 
-PORT(box_forces, BOX_THREADS, (const float4 *particles, float4 *force, float alpha), box_part(particles, force, alpha, p, n))
+PORT(box_forces, BOX_THREADS, 1, (const float4 *particles, float4 *force, float alpha), box_part(particles, force, alpha, p, n))
 
 /* The counts in shared memory go to device memory at the end of each part, so that nothing has to be
  * saved when the kernel leaves. */
@@ -29,15 +29,15 @@ static __device__ void angle_part(const angle_work &work, const parts &p, unsign
 	angle_end(work);
 }
 
-PORT(angle_pairs, ANGLE_THREADS,
+PORT(angle_pairs, ANGLE_THREADS, 1,
      (const float4 *a, const float4 *b, unsigned na, unsigned nb, const float *limits,
       unsigned long long *counts, int same),
      angle_part({a, b, na, nb, limits, counts, same}, p, n))
 
-PORT(bucket_count, BUCKET_PASS, (const float *keys, unsigned *counts, unsigned *slots, unsigned keys_n, unsigned buckets),
+PORT(bucket_count, BUCKET_PASS, 4, (const float *keys, unsigned *counts, unsigned *slots, unsigned keys_n, unsigned buckets),
      bucket_count_of(n, keys, counts, slots, keys_n, buckets))
 
-PORT(bucket_scatter, BUCKET_PASS,
+PORT(bucket_scatter, BUCKET_PASS, 4,
      (const float *keys, const unsigned *starts, const unsigned *slots, float *out, unsigned keys_n,
       unsigned buckets),
      bucket_scatter_of(n, keys, starts, slots, out, keys_n, buckets))
@@ -49,7 +49,7 @@ static __device__ void bucket_part(unsigned bucket, float *keys, const unsigned 
 	bucket_merge_of(bucket, memory, keys, starts, counts);
 }
 
-PORT(bucket_merge, BUCKET_THREADS, (float *keys, const unsigned *starts, const unsigned *counts), bucket_part(n, keys, starts, counts))
+PORT(bucket_merge, BUCKET_THREADS, 1, (float *keys, const unsigned *starts, const unsigned *counts), bucket_part(n, keys, starts, counts))
 
 static __device__ void suffix_part(const suffix_work &work, const parts &p, unsigned n)
 {
@@ -59,7 +59,7 @@ static __device__ void suffix_part(const suffix_work &work, const parts &p, unsi
 		suffix_matches(work, n / p.segments, from + i);
 }
 
-PORT(suffix_match, SUFFIX_THREADS,
+PORT(suffix_match, SUFFIX_THREADS, 1,
      (const unsigned char *text, const unsigned *array, unsigned text_n, const unsigned char *queries,
       unsigned *results, unsigned count),
      suffix_part({text, array, text_n, queries, results, count}, p, n))

@@ -5,13 +5,13 @@
 
 #include "parts.h"
 
-/* In an event loop: the blocks draw parts, and the kernel may leave after each. */
-template <class Part> static __device__ void loop_over(const weir::loop_args &args, parts p, Part part)
+/* In an event loop: the blocks draw parts, Chunk at a time, and the kernel may leave after each. */
+template <unsigned Chunk, class Part> static __device__ void loop_over(const weir::loop_args &args, parts p, Part part)
 {
 	weir::loop loop(args);
 
 	loop.run([=](weir::loop &l) {
-		weir::each_block(
+		weir::each_block<Chunk>(
 			l, p.ticket, p.total * p.repeat, [=](weir::loop &, unsigned n) { part(n); },
 			[](weir::loop &) {});
 	});
@@ -21,11 +21,12 @@ template <class Part> static __device__ void loop_over(const weir::loop_args &ar
 #define SM_THREADS 2048
 
 /* NAME_split: the original kernel, split into launches of a few parts each. NAME_loop: in an event
- * loop. @parameters: those of the original kernel; @part: the work of part `n`.
+ * loop, whose blocks draw @chunk parts at a time. @parameters: those of the original kernel; @part: the
+ * work of part `n`.
  *
  * All originals have 30 registers or fewer. A loop without a bound would have those of the module's most
  * demanding callback, and fewer of its blocks would fit on an SM. */
-#define PORT(name, threads, parameters, part)                                                          \
+#define PORT(name, threads, chunk, parameters, part)                                                   \
 	extern "C" __global__ void name##_split(UNPACK parameters, parts p)                            \
 	{                                                                                              \
 		unsigned n = p.first + blockIdx.x;                                                     \
@@ -34,7 +35,7 @@ template <class Part> static __device__ void loop_over(const weir::loop_args &ar
 	extern "C" __global__ void __launch_bounds__(threads, SM_THREADS / (threads))                  \
 		name##_loop(weir::loop_args args, UNPACK parameters, parts p)                          \
 	{                                                                                              \
-		loop_over(args, p, [=](unsigned drawn) {                                               \
+		loop_over<chunk>(args, p, [=](unsigned drawn) {                                        \
 			unsigned n = drawn % p.total;                                                  \
 			part;                                                                          \
 		});                                                                                    \

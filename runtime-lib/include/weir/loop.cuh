@@ -34,7 +34,7 @@
  *   post_task                about 100 instructions of each warp and a barrier; shared memory alone
  *   post_task_if_necessary   15 instructions of each warp and a barrier; no memory at all
  *   yield_if_needed          the same
- *   each_block               for each body an atomic operation on the ticket and a barrier
+ *   each_block               a barrier for each body; for each chunk an atomic operation on the ticket
  *   file, net, timer, host   a request over PCIe, the host's work, an answer over PCIe
  *   value                    a read of host memory
  *   exit                     two atomic operations in device memory

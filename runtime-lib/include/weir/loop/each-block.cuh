@@ -9,20 +9,25 @@ namespace weir
 namespace detail
 {
 
-/* From number @n on, which this block has drawn. One barrier between two bodies: the first thread
- * draws the next number and looks while the others finish. */
-template <class Body, class Then>
+/* From number @n on, which this block has drawn with the rest of its chunk. One barrier between two
+ * bodies: the first thread draws the next chunk and looks while the others finish. */
+template <uint32_t Chunk, class Body, class Then>
 inline __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body,
 				 Then then)
 {
 	__shared__ uint32_t drawn[2]; /* one may be read while the other is written */
 
-	for (uint32_t turn = 0; n < total; turn ^= 1) {
+	for (uint32_t turn = 0; n < total;) {
 		body(l, n);
-		bool returns = l.must_return_([=] { drawn[turn] = atomicAdd(ticket, 1u); });
-		n = drawn[turn];
+		bool draws = (n + 1) % Chunk == 0;
+		bool returns = l.must_return_([=] {
+			if (draws)
+				drawn[turn] = atomicAdd(ticket, Chunk);
+		});
+		n = draws ? drawn[turn] : n + 1;
+		turn ^= draws;
 		if (returns && n < total && l.post_task([=](loop &later) {
-			    each_from(later, ticket, total, n, body, then);
+			    each_from<Chunk>(later, ticket, total, n, body, then);
 		    }) == 0)
 			return;
 	}
@@ -33,19 +38,23 @@ inline __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint
 
 /* Runs @body(l, n) for n = 0..@total-1, each once, shared among all blocks of the loop: the blocks
  * of a kernel that has many short ones. @ticket: a word in device memory that all blocks use, 0 at
- * first. @then(l) runs in each block when there are no more. The kernel may leave after each body.
- */
-template <class Body, class Then>
+ * first. @total: at most 2^31. @then(l) runs in each block when there are no more. The kernel may
+ * leave after each body.
+ *
+ * A block draws @Chunk numbers at a time. For bodies of a few microseconds 4 to 16 are good: a draw
+ * takes about one. For long ones 1 is, for the blocks then end at the same time. */
+template <uint32_t Chunk = 1, class Body, class Then>
 inline __device__ void each_block(loop &l, uint32_t *ticket, uint32_t total, Body body, Then then)
 {
+	static_assert(Chunk >= 1 && Chunk <= 1024, "a chunk of 1 to 1024 numbers");
 	__shared__ uint32_t first;
 
 	if (detail::first_thread())
-		first = atomicAdd(ticket, 1u);
+		first = atomicAdd(ticket, Chunk);
 	detail::barrier();
 	uint32_t n = first;
 	detail::barrier();
-	detail::each_from(l, ticket, total, n, body, then);
+	detail::each_from<Chunk>(l, ticket, total, n, body, then);
 }
 
 } // namespace weir

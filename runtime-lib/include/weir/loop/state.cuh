@@ -46,7 +46,7 @@ inline __device__ shared &here()
 
 using invoke_function = void (*)(loop &, const void *, int64_t);
 
-template <class Body, class Then>
+template <uint32_t Chunk, class Body, class Then>
 __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body,
 			  Then then);
 
@@ -99,7 +99,7 @@ class loop
 	__device__ uint64_t value() const;
 
       private:
-	template <class Body, class Then>
+	template <uint32_t Chunk, class Body, class Then>
 	friend __device__ void detail::each_from(loop &l, uint32_t *ticket, uint32_t total,
 						 uint32_t n, Body body, Then then);
 
