@@ -213,12 +213,15 @@ static struct run_queue_entry *find_joiner(const struct run_queue *queue,
 	DL_FOREACH (queue->waiting, entry) {
 		if (++n > CANDIDATES)
 			break;
+		coexec_recognise(&entry->coexec, memory);
 		double now = hope(&queue->plan, entry, memory);
 		if (now > most) {
 			most = now;
 			found = entry;
 		}
 	}
+	if (queue->current)
+		coexec_recognise(&queue->current->coexec, memory);
 	if (queue->current && hope(&queue->plan, queue->current, memory) > most)
 		found = queue->current;
 	return found;
@@ -252,7 +255,7 @@ static struct run_queue_entry *least_served(const struct run_queue *queue)
 	return found;
 }
 
-static void begin_turn(struct run_queue *queue)
+static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
 	struct run_queue_entry *entry = least_served(queue);
@@ -261,6 +264,7 @@ static void begin_turn(struct run_queue *queue)
 	clear(plan);
 	if (!entry)
 		return;
+	coexec_recognise(&entry->coexec, memory);
 	add(plan, entry);
 	plan->speed_up = 1;
 	plan->shrunk = false;
@@ -444,31 +448,27 @@ static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memo
 void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
-	struct run_queue_entry *entry;
 	uint64_t now = clock_of(queue);
 
 	if (!queue->concurrent) {
 		end_plan(queue);
 		return;
 	}
-	DL_FOREACH (queue->waiting, entry) {
-		coexec_recognise(&entry->coexec, memory);
-	}
-	if (queue->current)
-		coexec_recognise(&queue->current->coexec, memory);
+	for (unsigned i = 0; i < plan->n; i++)
+		coexec_recognise(&plan->members[i]->coexec, memory);
 	drop_idle(queue);
 	if (plan->n && plan->shrunk)
 		go_on_with_fewer(plan, memory, now);
 	if (plan->n > 1 && has_changed(plan))
 		clear(plan);
 	if (!plan->n)
-		begin_turn(queue);
+		begin_turn(queue, memory);
 	if (plan->n == 1 && !plan->members[0]->coexec.formed && find_forms(queue, memory))
 		coexec_settle(plan, now);
 	if (plan->n)
 		look_at_members(plan, memory, now);
 	if (plan->n && turn_is_over(queue))
-		begin_turn(queue);
+		begin_turn(queue, memory);
 	let_join(queue, memory);
 	give_workers(queue);
 }
