@@ -42,6 +42,7 @@ struct warp_pairs *warp_pairs_find(struct function *function, const struct cfg *
 {
 	struct arena *arena = function->arena;
 	struct warp_pairs *pairs = arena_new(arena, struct warp_pairs);
+	unsigned place = 0;
 
 	*pairs = (struct warp_pairs){.cfg = cfg};
 	pairs->postdominator = postdominator_build(function, cfg);
@@ -52,8 +53,10 @@ struct warp_pairs *warp_pairs_find(struct function *function, const struct cfg *
 	pairs->stack = arena_array(arena, cfg->count, sizeof(*pairs->stack));
 	for (unsigned k = 0; k < cfg->count; k++)
 		pairs->max_steps += (uint64_t)BUDGET * (1 + cfg->order[k]->succ_count);
-	for_each_instruction (i, function)
+	for_each_instruction (i, function) {
+		i->place = place++;
 		instruction_registers(function, i, define, &(struct defining){pairs, i});
+	}
 	return pairs;
 }
 
@@ -92,13 +95,6 @@ static bool comes_again(struct warp_pairs *pairs, const struct block *block,
 	}
 }
 
-static bool is_behind(const struct instruction *below, const struct instruction *above)
-{
-	while (below && below != above)
-		below = below->prev;
-	return below;
-}
-
 static bool is_pair(struct warp_pairs *pairs, const struct instruction *maker,
 		    const struct instruction *user)
 {
@@ -107,7 +103,7 @@ static bool is_pair(struct warp_pairs *pairs, const struct instruction *maker,
 	if (maker->guard || from->order == CFG_UNREACHED)
 		return false;
 	if (from == to)
-		return is_behind(user, maker);
+		return maker->place <= user->place;
 	return cfg_dominates(from, to) && post_dominates(pairs, to->order, from->order) &&
 	       !comes_again(pairs, to, from) && !comes_again(pairs, from, to);
 }

@@ -47,7 +47,7 @@
 #define ROUND_MAX  64u
 
 #define ROUND_WEIGHT 320u /* minimal weight between two checks of a loop ... */
-#define COPIES_MAX   640u /* ... unless the copies have more instructions than this */
+#define COPIES_MAX   640u /* ... unless the copies have more instructions or blocks than this */
 
 struct selector {
 	struct rewrite *rewrite;
@@ -123,7 +123,7 @@ static unsigned weight(const struct instruction *i)
 /* The number of copies of the body that makes a check cheap; 1: do not copy the loop. */
 static unsigned copies_of(const struct selector *c, const struct loop *loop)
 {
-	unsigned round = 1, copies;
+	unsigned round = 1, size = loop->instruction_count, blocks = 0, copies;
 
 	if (loop->has_barrier || loop->has_call)
 		return 1;
@@ -135,6 +135,7 @@ static unsigned copies_of(const struct selector *c, const struct loop *loop)
 
 		if (b->loop != loop)
 			continue;
+		blocks++;
 		for (const struct instruction *i = b->first; i; i = i->next) {
 			if (i->mnemonic->op_class == OP_TABLE)
 				return 1;
@@ -142,7 +143,8 @@ static unsigned copies_of(const struct selector *c, const struct loop *loop)
 		}
 	}
 	copies = (ROUND_WEIGHT + round - 1) / round;
-	return copies * loop->instruction_count <= COPIES_MAX ? copies : 1;
+	size = blocks > size ? blocks : size; /* blocks may be empty */
+	return (uint64_t)copies * size <= COPIES_MAX ? copies : 1;
 }
 
 static void unroll_loops(struct selector *c)

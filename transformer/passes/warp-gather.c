@@ -84,13 +84,24 @@ static void gather(struct rewrite *rewrite, struct instruction *i)
 	*operand = op_reg(mask);
 }
 
+/* From its end: each instruction splits the block, and what is behind it has to move. */
+static void gather_block(struct rewrite *rewrite, struct block *b)
+{
+	for (struct instruction *i = b->last, *prev; i; i = prev) {
+		prev = i->prev;
+		if (i->at.line && warp_has_mask(i))
+			gather(rewrite, i);
+	}
+}
+
 static void run(struct rewrite *rewrite)
 {
 	if (!rewrite->reconvergence || !rewrite->reconvergence->gathers)
 		return;
-	for_each_instruction (i, rewrite->function)
-		if (i->at.line && warp_has_mask(i))
-			gather(rewrite, i);
+	for (struct block *b = rewrite->function->entry, *next; b; b = next) {
+		next = b->next; /* new blocks come before it */
+		gather_block(rewrite, b);
+	}
 }
 
 const struct pass pass_warp_gather = {"warp-gather", run};

@@ -214,6 +214,7 @@ struct instruction {
 	const struct mnemonic *mnemonic;
 	struct reg *guard; /* predicate that enables the instruction, or NULL */
 	bool guard_negated;
+	unsigned place; /* warp-pair.c: in the order of the text */
 	struct operand *operands;
 	size_t operand_count;
 	struct position at; /* line 0: inserted by a pass */

@@ -267,6 +267,23 @@ static void many_safe_points(void **state)
 }
 
 /* ptxas would spill. */
+/* A loop is not copied if most of it are labels: the copies would need much memory. */
+static void loops_of_labels(void **state)
+{
+	enum { LABELS = 30000 };
+	char *text = malloc(16 * LABELS + 512), *at = text;
+	struct saves saves;
+
+	(void)state;
+	at += sprintf(at, "%s.entry k() { .reg .pred p; .reg .b32 r; mov.u32 r, %%clock;\n", HEAD);
+	for (unsigned k = 0; k < LABELS; k++)
+		at += sprintf(at, "L%u:\n", k);
+	strcpy(at, "add.u32 r, r, 1; setp.ne.u32 p, r, 7; @p bra L0; ret; }");
+	free(look(&saves, text));
+	assert_true(saves.eligible[0]);
+	free(text);
+}
+
 static void many_live_registers(void **state)
 {
 	static const char *const enough[] = {"", ".maxntid 256, 1, 1",
@@ -305,6 +322,7 @@ int main(void)
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
 		cmocka_unit_test(constants_are_not_saved),
 		cmocka_unit_test(many_safe_points),
+		cmocka_unit_test(loops_of_labels),
 		cmocka_unit_test(many_live_registers),
 	};
 
