@@ -391,7 +391,8 @@ preempts() {
     [ "$(client high .waits)" = 0 ]
 }
 
-# The agent's metrics are valid and include all that alerts and dashboard use, except Prometheus's own `up`.
+# The agent's metrics are valid. With the device plugin's they include all that alerts and dashboard use, except
+# Prometheus's own `up`.
 metrics() {
     local address name promtool
     address=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -re '.items[0].status.podIP')
@@ -402,9 +403,10 @@ metrics() {
     }
     promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
     [ ! -x "$promtool" ] || "$promtool" check metrics < "$W/metrics" || return 1
+    curl -sS --fail -m 10 "http://$address:9478/metrics" >> "$W/metrics" || return 1
     for name in $(grep -ohE '\b(weir|process)_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
         grep -q "^# TYPE $name " "$W/metrics" || {
-            echo "# the agent has no metric $name"
+            echo "# there is no metric $name"
             return 1
         }
     done
@@ -542,7 +544,7 @@ cases=(
     "waits|a pod that fits on no GPU waits, with a reason, until there is room; no pod fails"
     "waits_without_policy|without the policy it waits on the node, which admits others; it is replaced when there is room"
     "preempts|a Guaranteed pod preempts a BestEffort one"
-    "metrics|the agent's metrics are valid, and include all that alerts and dashboard use"
+    "metrics|the metrics are valid, and include all that alerts and dashboard use"
     "upgrades|helm upgrade to another version's images under both: they keep their library; an older version and disabled labels are removed"
     "rolls_back|helm rollback to the first version's images under both: they go on; new pods have its library"
     "upgrades_apart|helm upgrade and rollback under both, whose threads run before everything else of the host: they go on"
