@@ -72,9 +72,11 @@ class Pair:
         same = self.identity() == self.identities and all(c.process.poll() is None for c in (self.low, self.high))
         log = self.requests()
         medians = [watch.median_between(log, *span) for span in ((usual_from, began), (began, acted), (ended - self.bench.seconds, ended))]
-        longest = max((us for at, us in log if began <= at < ended), default=0)
+        longest = [max((us for at, us in log if since <= at < until), default=0)
+                   for since, until in ((usual_from, began), (began, ended))]
         figure = error or f"same containers: {same}, levels again {back:.2f} s after"
-        baselines = "HIGH's median us before/meanwhile/after: " + "/".join(f"{us:.0f}" for us in medians) + f", longest {longest:.0f}"
+        baselines = "HIGH's median us before/meanwhile/after: " + "/".join(f"{us:.0f}" for us in medians) + \
+            ", longest before/since: " + "/".join(f"{us:.0f}" for us in longest)
         self.bench.report.holds(what, same and back is not None, figure, baselines)
 
 
