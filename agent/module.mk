@@ -128,7 +128,7 @@ fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform
 fuzz-status_LIBS     := -lyaml $(TRANSFORM_LIBS)
 
-SHELL_TESTS += agent/tests/agent.sh agent/tests/reload.sh agent/tests/weir-compile.sh
+SHELL_TESTS += agent/tests/agent.sh agent/tests/reload.sh agent/tests/weir-compile.py
 
 BENCHES += bench-profiles
 bench-profiles_SRC      := agent/tests/bench-profiles.c

@@ -89,6 +89,7 @@ static struct mps_process *find_or_add(struct pipes *pipes, pid_t pid)
 	if (!process) {
 		if (HASH_COUNT(pipes->all) >= 2 * (size_t)pipes->config->clients)
 			forget_dead(pipes);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the dead are not in it any more */
 		if (HASH_COUNT(pipes->all) >= 2 * (size_t)pipes->config->clients)
 			return NULL;
 		process = calloc(1, sizeof(*process));

@@ -344,7 +344,7 @@ static void test_top(void **state)
 				    "\"waitSeconds\":3,\"launches\":10},{\"client\":\"x\"}]}");
 	cJSON *now = cJSON_Parse("{\"clients\":[{\"client\":1,\"gpuSeconds\":2,"
 				 "\"waitSeconds\":3.5,\"launches\":110,\"smsNeeded\":12,"
-				 "\"smsLeft\":120},{\"client\":2,"
+				 "\"smsLeft\":120,\"workers\":3},{\"client\":2,"
 				 "\"gpuSeconds\":9},{\"client\":\"x\"}]}");
 
 	(void)state;
@@ -353,9 +353,9 @@ static void test_top(void **state)
 	char *text = table(json, TABLE_TOP);
 	assert_non_null(strstr(text, "GPU %  WAIT %  LAUNCHES/S"));
 	assert_non_null(strstr(text, " 50.0    25.0          50"));
-	assert_non_null(strstr(text, "  SMS  SMS LEFT"));
-	assert_non_null(strstr(text, "   12       120"));
-	assert_non_null(strstr(text, "    -         -")); /* time-sliced */
+	assert_non_null(strstr(text, "  SMS  SMS LEFT  WORKERS"));
+	assert_non_null(strstr(text, "   12       120        3"));
+	assert_non_null(strstr(text, "    -         -        -")); /* time-sliced */
 	assert_null(strstr(text, "EVICTIONS"));
 	const cJSON *second = cJSON_GetArrayItem(cJSON_GetObjectItem(now, "clients"), 1);
 	assert_null(cJSON_GetObjectItem(second, "gpuShare"));

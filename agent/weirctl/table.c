@@ -43,6 +43,7 @@ static const struct {
 	{"HAS %", BOTH, PERCENT, "minRateAttained"},
 	{"SMS", RATE, COUNT, "smsNeeded"},
 	{"SMS LEFT", RATE, COUNT, "smsLeft"},
+	{"WORKERS", RATE, COUNT, "workers"},
 	{"LOOP", BOTH, TEXT, "loop"},
 	{"GPU", BOTH, TEXT, "gpu"},
 	{"REASON", SUMS, REASON, "reason"},

@@ -133,7 +133,7 @@ static char *nested_branches(unsigned n)
 		at += sprintf(at, "@p bra L%u;\n", k);
 	for (unsigned k = n; k-- > 0;)
 		at += sprintf(at, "L%u: add.u32 r, r, 1;\n", k);
-	strcpy(at, "bar.sync 0; ret;");
+	sprintf(at, "bar.sync 0; ret;");
 	return text;
 }
 
