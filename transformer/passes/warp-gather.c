@@ -85,7 +85,7 @@ static void gather(struct rewrite *rewrite, struct instruction *i)
 }
 
 /* From its end: each instruction splits the block, and what is behind it has to move. */
-static void gather_block(struct rewrite *rewrite, struct block *b)
+static void reconverge_block(struct rewrite *rewrite, struct block *b)
 {
 	for (struct instruction *i = b->last, *prev; i; i = prev) {
 		prev = i->prev;
@@ -100,7 +100,7 @@ static void run(struct rewrite *rewrite)
 		return;
 	for (struct block *b = rewrite->function->entry, *next; b; b = next) {
 		next = b->next; /* new blocks come before it */
-		gather_block(rewrite, b);
+		reconverge_block(rewrite, b);
 	}
 }
 
