@@ -23,9 +23,11 @@ void workers_tell(const struct client *client, struct weir_status_page *status)
 {
 	const struct launch_config *config = atomic_load(&preempting_of(client)->latest);
 
-	if (!config)
+	const struct tuned_kernel *tuned = config ? tuning_of(config) : NULL;
+
+	if (!tuned || atomic_load(&tuned->client) != client)
 		return;
-	atomic_store(&status->worker_kernel, tuning_number(config));
+	atomic_store(&status->worker_kernel, tuned->number);
 	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
 		atomic_store(&status->worker_parts[i], config->parts[i]);
 }

@@ -417,11 +417,10 @@ static uint64_t number_of(const struct function *function, const struct geometry
 	return number ? number : 1;
 }
 
-uint64_t tuning_number(const struct launch_config *config)
+const struct tuned_kernel *tuning_of(const struct launch_config *config)
 {
-	size_t offset = (size_t)((const char *)config - (const char *)kernels);
-
-	return offset < sizeof(kernels) ? kernels[offset / sizeof(kernels[0])].number : 0;
+	return &kernels[(size_t)((const char *)config - (const char *)kernels) /
+			sizeof(kernels[0])];
 }
 
 static void give_forms(struct tuned_kernel *tuned, const struct autotune_situation *at)

@@ -16,7 +16,7 @@ struct tuned_kernel {
 	/* Worker. */
 	struct geometry geometry;
 	uint32_t unloads; /* kernel_unloads() before it was launched */
-	uint64_t number;  /* tuning_number() */
+	uint64_t number;  /* of kernel and geometry, the same in all processes; 0: not known */
 	struct autotuner tuner;
 	struct profile_taught taught;
 };
@@ -49,9 +49,8 @@ void tuning_work(struct client *client);
 /* Worker: how many kernels the client launches now that are not settled. */
 uint64_t tuning_count(const struct client *client);
 
-/* Worker: a number for the kernel and geometry that a tuned kernel's @config is for, the same in
- * all processes; 0: not known. */
-uint64_t tuning_number(const struct launch_config *config);
+/* The record that @config is in, which may be another kernel's by now. */
+const struct tuned_kernel *tuning_of(const struct launch_config *config);
 
 /* Any thread: the kernel's code is being unloaded. */
 void tuning_code_gone(const struct function *function);

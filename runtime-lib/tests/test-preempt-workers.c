@@ -153,6 +153,33 @@ static void tells_nothing_of_a_former_context(void **state)
 	gone(n);
 }
 
+/* The record of a kernel whose code is gone may be another context's kernel by now. */
+static void tells_nothing_of_another_context(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	bound(kernel, BLOCKS, 1);
+	struct preempting *other = preempting_of(client);
+	const struct launch_config *config = atomic_load(&other->latest);
+	assert_non_null(config);
+	atomic_store(&other->latest, NULL);
+	int connection = agent.client;
+	agent.control->workers = 0;
+	unsigned another = welcomed(1);
+	assert_ptr_not_equal(preempting_of(client), other);
+	usleep(100000); /* the worker's looks with what it knew before are over */
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		agent.status->worker_parts[i] = 0; /* both have this page */
+	atomic_store(&preempting_of(client)->latest, config);
+	launch_call(another, (CUfunction)(uintptr_t)0x8000, 1);
+	usleep(200000);
+	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
+		assert_int_equal(agent.status->worker_parts[i], 0);
+	gone(another);
+	agent.client = connection;
+	gone(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +188,7 @@ int main(void)
 		cmocka_unit_test(goes_ahead),
 		cmocka_unit_test(tells_what_a_worker_takes),
 		cmocka_unit_test(tells_nothing_of_a_former_context),
+		cmocka_unit_test(tells_nothing_of_another_context),
 	};
 
 	driver_load();

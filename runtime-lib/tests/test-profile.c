@@ -83,7 +83,7 @@ static void what_one_process_learns_settles_the_next(void **state)
 	assert_true(weir_profile_is_sane(&learned.profile));
 	const struct launch_config *config = config_in_use(tuned_for(kernel), WAITING_NOBODY);
 	enum weir_form form = config->form;
-	uint64_t number = tuning_number(config);
+	uint64_t number = tuning_of(config)->number;
 	assert_true(number);
 	assert_int_equal(learned.profile.choices[WAITING_NOBODY].form, form);
 	context_gone(n);
@@ -99,7 +99,7 @@ static void what_one_process_learns_settles_the_next(void **state)
 	assert_int_equal(tuned_for(kernel)->tuner.compared, 0);
 	config = config_in_use(tuned_for(kernel), WAITING_NOBODY);
 	assert_int_equal(config->form, form);
-	assert_true(tuning_number(config) == number); /* the agent knows it again */
+	assert_true(tuning_of(config)->number == number); /* the agent knows it again */
 	for (int i = 0; i < 20; i++)
 		launch_again(n, kernel);
 	assert_true(fake_agent_quiet(&agent)); /* it has learned nothing new */
@@ -138,7 +138,7 @@ static void nothing_is_taught_without_a_profile(void **state)
 	assert_true(settles(n, kernel, BLOCKS));
 	launch_again(n, kernel);
 	assert_true(fake_agent_quiet(&agent));
-	assert_int_equal(tuning_number(config_in_use(tuned_for(kernel), WAITING_NOBODY)), 0);
+	assert_int_equal(tuned_for(kernel)->number, 0);
 	assert_true(agent.hello.flags & WEIR_HELLO_TAKES_PROFILES);
 	context_gone(n);
 }
