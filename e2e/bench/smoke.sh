@@ -64,7 +64,7 @@ all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand proactive
 all spatial spatial worker-groups
-all loops loop-points loop-ports loop-io loop-servers
+all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
 # The others are the same code, and take as long again.

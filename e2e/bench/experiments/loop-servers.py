@@ -231,7 +231,7 @@ def kill_in_requests(bench, seconds):
 def faults(bench):
     """Servers that die in the middle of input and output leave nothing, and another server notices nothing. Under MPS the end
     of a process in a kernel is a fault of all, with or without loops."""
-    if bench.mode == MPS and not bench.node.simulated:
+    if bench.mode == MPS:
         return
     bench.node.ensure_agent()
     each = sharing.short(bench, 0.5)
