@@ -201,7 +201,7 @@ static double throughput(uint64_t ns)
 /* The best that a pair can reach. */
 static double best_of_pair(const struct program *const *programs)
 {
-	double best = 0, rates[CLIENTS];
+	double best = 0, rates[CLIENTS] = {0};
 
 	begin(2, programs);
 	for (unsigned i = 0; i < 2; i++)
