@@ -369,6 +369,20 @@ static void expect_minimum_rate_explained(void)
 	tell_changed(&agent);
 }
 
+/* Of the only client. */
+static void expect_overrun_explained(void)
+{
+	struct client *client = agent.tenants.all->clients;
+	char answer[65536];
+
+	client->overrun = (struct overrun){.time = 12000000000ull, .told = true};
+	expect_explained("its kernel has not left the GPU for 12 s, although others wait, and no "
+			 "hardware preemption can stop it");
+	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"overrunSeconds\":12"));
+	client->overrun = (struct overrun){0};
+}
+
 /* A pod whose annotations do not hold: in metrics, status, its table, and in words. */
 static void test_problems_of_a_pod(void **state)
 {
@@ -446,6 +460,7 @@ static void test_problems_of_a_pod(void **state)
 	assert_non_null(strstr(answer, "evicted inside blocks: 3 saved (6.0 MiB), 5 finished"));
 	assert_non_null(strstr(answer, "container main: level low, by "));
 	expect_minimum_rate_explained();
+	expect_overrun_explained();
 	ask("{\"command\": \"explain\", \"pod\": \"other/web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"error\":\"no such pod on this node, and the API"));
 	ask("{\"command\": \"explain\", \"pod\": 7}\n", answer, sizeof(answer));
