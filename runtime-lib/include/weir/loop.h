@@ -32,9 +32,10 @@ struct weir_loop;
 typedef int64_t (*weir_loop_function)(void *user, void *data, uint64_t size);
 
 struct weir_loop_options {
-	uint32_t blocks;    /* 0: as many as fit on the GPU at a time; never more than that */
-	uint32_t threads;   /* of a block; 0: 128 */
-	uint32_t shared;    /* bytes of dynamic shared memory */
+	uint32_t blocks;  /* 0: as many as fit on the GPU at a time; never more than that. With many
+			   * callbacks 0 may be fewer: WEIR_LOOP_SLOTS_MAX / callbacks */
+	uint32_t threads; /* of a block; 0: 128 */
+	uint32_t shared;  /* bytes of dynamic shared memory */
 	uint32_t callbacks; /* of a block at a time; 0: 8; at most 32 */
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
 	uint32_t staging;   /* buffers of 1 MiB for large transfers; 0: 16; at most 1024 */
