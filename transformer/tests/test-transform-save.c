@@ -278,7 +278,7 @@ static void loops_of_labels(void **state)
 	at += sprintf(at, "%s.entry k() { .reg .pred p; .reg .b32 r; mov.u32 r, %%clock;\n", HEAD);
 	for (unsigned k = 0; k < LABELS; k++)
 		at += sprintf(at, "L%u:\n", k);
-	strcpy(at, "add.u32 r, r, 1; setp.ne.u32 p, r, 7; @p bra L0; ret; }");
+	sprintf(at, "add.u32 r, r, 1; setp.ne.u32 p, r, 7; @p bra L0; ret; }");
 	free(look(&saves, text));
 	assert_true(saves.eligible[0]);
 	free(text);
