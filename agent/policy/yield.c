@@ -5,9 +5,16 @@
 
 #include "weir/units.h"
 
-#include "weir/protocol.h"
-
 #define MORE "needed+"
+
+static const struct {
+	const char *text;
+	uint32_t yield;
+} words[] = {
+	{"whole", YIELD_WHOLE},
+	{"needed", YIELD_NEEDED},
+	{"measured", YIELD_MEASURED},
+};
 
 /* @text: `N%`. */
 static bool parse_percent(const char *text, uint32_t *out)
@@ -30,18 +37,26 @@ bool yield_parse(const char *text, uint32_t *out)
 {
 	if (strncmp(text, MORE, strlen(MORE)) == 0)
 		return parse_percent(text + strlen(MORE), out);
-	bool needed = strcmp(text, "needed") == 0;
-	if (!needed && strcmp(text, "whole") != 0)
-		return false;
-	*out = needed ? YIELD_NEEDED : YIELD_WHOLE;
-	return true;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(text, words[i].text) == 0) {
+			*out = words[i].yield;
+			return true;
+		}
+	}
+	return false;
+}
+
+uint32_t yield_first(uint32_t yield)
+{
+	return yield == YIELD_MEASURED ? YIELD_NEEDED : yield;
 }
 
 const char *yield_format(uint32_t yield, char out[YIELD_TEXT_MAX])
 {
-	if (yield > YIELD_NEEDED)
-		snprintf(out, YIELD_TEXT_MAX, MORE "%u%%", (yield - YIELD_NEEDED) % 1000);
-	else
-		snprintf(out, YIELD_TEXT_MAX, "%s", yield ? "needed" : "whole");
+	snprintf(out, YIELD_TEXT_MAX, MORE "%u%%", (yield - YIELD_NEEDED) % 1000);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (yield == words[i].yield)
+			snprintf(out, YIELD_TEXT_MAX, "%s", words[i].text);
+	}
 	return out;
 }

@@ -12,7 +12,7 @@ static enum weir_yield_kind kind_of(const struct yield_trial *trial)
 
 uint32_t yield_trial_now(const struct yield_trial *trial, uint32_t wanted)
 {
-	return kind_of(trial) == WEIR_YIELD_ALL ? YIELD_WHOLE : wanted;
+	return kind_of(trial) == WEIR_YIELD_ALL ? YIELD_WHOLE : yield_first(wanted);
 }
 
 /* What a counter has gained; one that fell is another client's. */
@@ -112,7 +112,7 @@ bool yield_trial_look(struct yield_trial *trial, uint32_t wanted, const struct y
 {
 	bool before = trial->needs_all;
 
-	if (wanted == YIELD_WHOLE) {
+	if (wanted != YIELD_MEASURED) {
 		*trial = (struct yield_trial){0};
 		return before;
 	}

@@ -1,6 +1,6 @@
-/* Whether the SMs that a client needs are enough for it (weir.dev/yield). Kernels beside it may
- * keep the GPU's memory busy. Then its own kernels take longer than if it had waited until all
- * others have left. So the agent compares from time to time: for a few windows by turns it asks
+/* Whether the SMs that a client needs are enough for it (weir.dev/yield: measured). Kernels beside
+ * it may keep the GPU's memory busy. Then its own kernels take longer than if it had waited until
+ * all others have left. So the agent compares from time to time: for a few windows by turns it asks
  * lower-level clients for the whole GPU, and for the needed SMs alone. The client reports how long
  * its launches took in both, and what was predicted for them. If they take YIELD_TRIAL_SLOWER times
  * as long with the needed SMs, the client gets the whole GPU, until a later comparison finds that

@@ -61,7 +61,7 @@ static void say(const struct client *client)
 {
 	const struct yield_trial *trial = &client->yield_trial;
 
-	if (client->yield == YIELD_WHOLE) /* it does not ask for SMs any more */
+	if (client->yield != YIELD_MEASURED) /* it does not ask for that any more */
 		return;
 	log_limited(LOG_INFO, 1,
 		    WHOSE "with the SMs that it needs its kernels take %.2f times as long as "
@@ -94,7 +94,7 @@ uint64_t yields_look(struct gpu *gpu, uint64_t now)
 			say(client);
 		compares = client->yield_trial.window ? client : compares;
 		yields_tell(client);
-		any |= client->yield != YIELD_WHOLE && has_lower(gpu, client->level);
+		any |= client->yield == YIELD_MEASURED && has_lower(gpu, client->level);
 	}
 	gpu->yields_due = any ? now + YIELDS_LOOK_NS : 0;
 	return any ? gpu->yields_due : POLICY_NEVER;

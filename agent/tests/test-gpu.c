@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "policy/yield.h"
 #include "scheduler/client.h"
 #include "scheduler/sms.h"
 #include "scheduler/tenants.h"
@@ -303,11 +304,11 @@ static void test_slow_work_gets_the_whole_gpu(void **state)
 	(void)state;
 	clients[1].tenant = &tenant;
 	add_concurrent(0, 0, 0);
-	add_concurrent(1, 2, 26);
+	add_concurrent(1, 2, YIELD_MEASURED);
 	add_concurrent(2, 3, 0);
 	statuses[0].outstanding = 1;
 	yields_tell(&clients[1]);
-	assert_int_equal(controls[1].yield, 26);
+	assert_int_equal(controls[1].yield, YIELD_NEEDED);
 	bool compares = false;
 	for (unsigned i = 0; i < 40; i++) {
 		look_at_yields(&now, 1, 1.7);
@@ -323,13 +324,13 @@ static void test_slow_work_gets_the_whole_gpu(void **state)
 	/* The next comparison finds them to be enough. */
 	for (unsigned i = 0; i < 1000 && clients[1].yield_trial.needs_all; i++)
 		look_at_yields(&now, 1, 1.0);
-	assert_int_equal(controls[1].yield, 26);
+	assert_int_equal(controls[1].yield, YIELD_NEEDED);
 	assert_false(controls[1].flags & WEIR_CONTROL_COMPARES);
 	/* Time-sliced clients never run beside each other. */
 	statuses[1].flags = 0;
 	for (unsigned i = 0; i < 1000; i++) {
 		look_at_yields(&now, 1, 1.7);
-		assert_int_equal(controls[1].yield, 26);
+		assert_int_equal(controls[1].yield, YIELD_NEEDED);
 	}
 }
 
@@ -345,7 +346,7 @@ static void test_clients_compare_one_after_the_other(void **state)
 	statuses[0].outstanding = 1;
 	for (int i = 1; i < 3; i++) {
 		clients[i].tenant = &tenant;
-		add_concurrent(i, 2, 1);
+		add_concurrent(i, 2, YIELD_MEASURED);
 	}
 	for (unsigned look = 0; look < 1000; look++) {
 		statuses[2].yield_samples[!controls[2].yield] += YIELD_TRIAL_SAMPLES;

@@ -34,7 +34,7 @@ static struct model model_of(double some, double all)
 			      .look.is_beside = true,
 			      .with = {some, all},
 			      .samples = 4,
-			      .wanted = YIELD_NEEDED};
+			      .wanted = YIELD_MEASURED};
 }
 
 static uint32_t yield_now(const struct model *model)
@@ -95,11 +95,10 @@ static void work_that_is_as_fast_keeps_the_needed_sms(void **state)
 	struct model model = model_of(1.0, 1.02);
 
 	(void)state;
-	model.wanted = YIELD_NEEDED + 25;
 	run(&model, 3600 * SECOND);
 	assert_int_equal(model.changes, 0);
 	assert_false(model.trial.window);
-	assert_int_equal(yield_now(&model), YIELD_NEEDED + 25);
+	assert_int_equal(yield_now(&model), YIELD_NEEDED);
 	/* What others lose by the comparisons. */
 	assert_true(model.in_all > 0 && model.in_all < 3600 * SECOND / 25);
 }
@@ -129,7 +128,7 @@ static void nothing_is_compared(struct model *model)
 	for (unsigned i = 0; i < 400; i++) {
 		step(model);
 		assert_int_equal(model->trial.window, 0);
-		assert_int_equal(yield_now(model), model->wanted);
+		assert_int_equal(yield_now(model), yield_first(model->wanted));
 	}
 	assert_int_equal(model->changes, 0);
 }
@@ -161,18 +160,23 @@ static void work_that_never_ends_is_not_compared(void **state)
 	nothing_is_compared(&model);
 }
 
-static void whoever_wants_the_whole_gpu_is_not_compared(void **state)
+static void whoever_says_what_it_wants_is_not_compared(void **state)
 {
-	struct model model = model_of(1.7, 1.0);
+	static const uint32_t wanted[] = {YIELD_WHOLE, YIELD_NEEDED, YIELD_NEEDED + 25};
 
 	(void)state;
-	run(&model, 5 * SECOND);
-	assert_true(model.trial.needs_all);
-	model.wanted = YIELD_WHOLE;
-	step(&model);
-	assert_int_equal(model.changes, 2);
-	model.changes = 0;
-	nothing_is_compared(&model);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		struct model model = model_of(1.7, 1.0);
+
+		run(&model, 5 * SECOND);
+		assert_true(model.trial.needs_all);
+		model.wanted = wanted[i];
+		step(&model);
+		assert_int_equal(model.changes, 2);
+		assert_int_equal(yield_now(&model), wanted[i]);
+		model.changes = 0;
+		nothing_is_compared(&model);
+	}
 }
 
 /* Launches stop, or others do, in the middle of a comparison. */
@@ -217,7 +221,7 @@ int main(void)
 		cmocka_unit_test(without_anybody_beside_nothing_is_compared),
 		cmocka_unit_test(an_older_client_is_not_compared),
 		cmocka_unit_test(work_that_never_ends_is_not_compared),
-		cmocka_unit_test(whoever_wants_the_whole_gpu_is_not_compared),
+		cmocka_unit_test(whoever_says_what_it_wants_is_not_compared),
 		cmocka_unit_test(a_comparison_without_samples_ends),
 		cmocka_unit_test(counters_that_fall_count_nothing),
 	};
