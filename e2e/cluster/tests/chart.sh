@@ -438,7 +438,7 @@ named_runs() {
 cdi() {
     [ -n "$CONTAINERD" ] || return 77
     helm upgrade weir charts/weir -f "$W/values.yaml" --set deviceListStrategy=cdi-cri --set host.cdiDir="$W/cdi" \
-        --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && unprivileged || {
+        --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 30 unprivileged || {
         describe
         return 1
     }
@@ -456,7 +456,7 @@ claims() {
     done
     helm upgrade weir charts/weir -f "$W/values.yaml" --set dra.enabled=true,dra.shares=60 --set host.cdiDir="$W/cdi" \
         --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 40)) &&
-        until_ok 30 offers $SIM_GPUS && unprivileged || {
+        until_ok 30 offers $SIM_GPUS && until_ok 30 unprivileged || {
         describe
         return 1
     }
