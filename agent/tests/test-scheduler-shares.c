@@ -223,9 +223,10 @@ static void test_kernels_and_shares(void **state)
 		 20,
 		 0.003},
 		{{{.kernel = 100000, .reports = 1}, {.kernel = 550000, .reports = 1}}, 20, 0.003},
+		/* Off by 0.0022 on average, by up to 0.003 as the clock's phase is. */
 		{{{.kernel = 100000, .reports = 1.3}, {.kernel = 100000, .reports = 0.9}},
 		 20,
-		 0.003},
+		 0.004},
 	};
 
 	(void)state;

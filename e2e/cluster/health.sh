@@ -117,7 +117,7 @@ bypass_killed() {
     sed -i 's/action: report/action: kill/' "$W/agent.yaml"
     start_agent
     until_ok 10 agent_ready && starts proper 10 "$(worker proper)" &&
-        pod sneak 10 'exec bypass /shared/sneak.stop' && until_ok 20 phase_is sneak Failed || return 1
+        pod sneak 10 'exec bypass /shared/sneak.stop' && until_ok 60 phase_is sneak Failed || return 1
     hears Pod sneak UnregisteredGPUProcessKilled && [ "$(pod_get sneak .status.containerStatuses[0].state.terminated.exitCode)" = 137 ] || return 1
     sed -i 's/action: kill/action: report/' "$W/agent.yaml"
     unharmed "$(containers proper)" proper && finishes proper
