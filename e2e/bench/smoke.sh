@@ -67,6 +67,7 @@ all spatial spatial worker-groups
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
+all mps mps-deaths
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice
 # Only the kernels of our own.

@@ -1,21 +1,15 @@
 """HIGH's bursts and graphs of ResNet-50 beside torch.mm and a training step with an MPS server for each level, judged
-against time-slicing of the same run. Then LOW dies many times in a long kernel: killed, by a bad address, by an assertion. HIGH goes on; with one
-server for all it dies."""
+against time-slicing of the same run."""
 
-import contextlib
 import json
-import pathlib
-import shutil
-import tempfile
 import time
 
 import bursts
-import deaths
 import inference
-from node import Failure
+from level_servers import levels
 from report import at_most
 
-SHOWS = "latency beside mm and a training step with an MPS server for each level; LOW dies 50 times beside HIGH"
+SHOWS = "latency beside mm and a training step with an MPS server for each level"
 PAPER = ""
 BOUNDS = {
     "median against time-slicing, mm": at_most(1.05),
@@ -23,40 +17,12 @@ BOUNDS = {
     "graph, median against time-slicing, mm": at_most(1.05),
     "graph, median against time-slicing, train": at_most(1.05),
 }
-BASELINES = ("HIGH alone", "time-slicing + Weir", "one MPS server for all")
+BASELINES = ("HIGH alone", "time-slicing + Weir")
 NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = True
 
 WORKLOADS = ("mm", "train")
 GRAPH_PAIRS, GRAPH_SECONDS = 2, 1.5
-DEATHS, DEATHS_SIMULATED = 17, 2  # of each kind
-DEATHS_SLICED = 5  # under time-slicing, to see what the GPU's own recovery takes
-ONE_SERVER_DEATHS = 5
-
-
-@contextlib.contextmanager
-def levels(bench):
-    """An agent with a server for each level; clients leave it to the agent which one they join."""
-    node = bench.node
-    # A path of a socket has at most 107 characters.
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="wm-"))
-    folder.chmod(0o755)
-    before = node.scheduling
-    node.stop_agent()
-    node.scheduling = (
-        f"{before}mode: mps-per-level\n"
-        f"mps: {{dir: {folder}/m, program: {node.mps_control()}, check: 200ms, keep: false}}\n"
-    )
-    node.pipes = ""
-    try:
-        node.ensure_agent()
-        yield folder / "m"
-    finally:
-        node.stop_agent()
-        node.scheduling, node.pipes = before, None
-        for log in folder.glob("m/*/level-*/*.log"):
-            shutil.copy(log, node.folder / f"mps-{log.parent.name}-{log.name}")
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def servers(bench):
@@ -111,38 +77,6 @@ def measure(bench, what, alone):
     return found, graphs
 
 
-def survives(bench, where, own, n):
-    """HIGH beside each kind of death, against @own: alone with Weir."""
-    n = DEATHS_SIMULATED if bench.node.simulated else n
-    for kind in deaths.KINDS:
-        try:
-            found = deaths.deaths(bench, kind, n)
-        except Failure as failure:
-            bench.report.failed(f"{kind}: {failure}")
-            continue
-        if found.died < n:
-            bench.report.cut(f"{found.died} of {n} deaths by {kind}")
-        bench.report.holds(f"{where}: LOW dies of {kind}", found.died > 0, f"{found.died} deaths", str(found))
-        what = f"{where}: HIGH lives on, {kind}"
-        bench.report.holds(what, found.high is not None, found.words or f"after {found.died} deaths")
-        if found.high:
-            bursts.show(bench, f"{where}, HIGH beside LOW's deaths, {kind}", found.high, own)
-            bench.report.add(f"{where}, HIGH's longest request beside LOW's deaths, {kind}", f"{found.high['max'] / 1e3:.1f} ms")
-
-
-def dies_with_one_server(bench):
-    bench.node.ensure_mps()
-    bench.node.ensure_agent()
-    try:
-        found = deaths.deaths(bench, "kill", ONE_SERVER_DEATHS)
-        figure = f"HIGH lives on after {found.died} deaths" if found.high else f"HIGH dies at death {found.died}: {found.words}"
-        bench.report.add("one server for all", figure, baselines=str(found))
-    except Failure as failure:
-        bench.report.add("one server for all", str(failure))
-    finally:
-        bench.node.stop_mps()
-
-
 def run(bench):
     node = bench.node
     node.stop_mps()
@@ -150,7 +84,6 @@ def run(bench):
     bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
     node.ensure_agent()
     sliced, sliced_graphs = measure(bench, "time-slicing + Weir", alone)
-    survives(bench, "time-slicing + Weir", alone, DEATHS_SLICED)
     with levels(bench):
         show_servers(bench, bursts.low_of(bench, WORKLOADS[0]))
         own = bench.burst(True)
@@ -162,6 +95,3 @@ def run(bench):
             bench.report.judge(what, ratio, BOUNDS[what], bursts.figures(found[workload]))
             ratio = graphs[workload].median / sliced_graphs[workload].median
             bench.report.judge(f"graph, {what}", ratio, BOUNDS[f"graph, {what}"], str(graphs[workload]))
-        survives(bench, "a server for each level", own, DEATHS)
-    if not node.simulated:
-        dies_with_one_server(bench)
