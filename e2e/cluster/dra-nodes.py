@@ -355,13 +355,17 @@ def main():
         for node in nodes:
             node.stop()
     print(f"# {world.finished} claims over {len(nodes)} nodes, {world.restarts} restarts")
-    for what, took in (
-        ("prepare, while all that goes on", sorted(world.took)),
-        ("reading a claim from the API server, meanwhile", sorted(world.read)),
-        ("prepare, one claim again and again", sorted(quiet)),
+    figures = {"claims": world.finished, "nodes": len(nodes), "restarts": world.restarts}
+    for name, what, took in (
+        ("prepare", "prepare, while all that goes on", sorted(world.took)),
+        ("read", "reading a claim from the API server, meanwhile", sorted(world.read)),
+        ("quiet", "prepare, one claim again and again", sorted(quiet)),
     ):
-        parts = (f"p{p} {took[len(took) * p // 100] / 1000:.1f} ms" for p in (50, 90, 99))
-        print(f"# {what}: {', '.join(parts)}, longest {took[-1] / 1000:.1f} ms")
+        ms = {f"p{p}": round(took[len(took) * p // 100] / 1000, 2) for p in (50, 90, 99)}
+        ms["longest"] = round(took[-1] / 1000, 2)
+        figures[name] = dict(ms, n=len(took))
+        print(f"# {what}: " + ", ".join(f"{part} {value:.1f} ms" for part, value in ms.items()))
+    print(json.dumps(figures))
     return 0
 
 

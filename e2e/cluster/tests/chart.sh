@@ -264,6 +264,11 @@ web_is() { # FILTER VALUE
     [ "$(web "$1")" = "$2" ]
 }
 
+# A line of JSON with seconds from a time on, and how many pods have failed; e2e/bench/experiments/placement.py reads it.
+figure() { # NAME BEGAN
+    echo "{\"what\": \"$1\", \"seconds\": $(since "$2"), \"failed\": $(web '[.items[] | select(.status.phase == "Failed")] | length')}"
+}
+
 own_label_is() {
     [ "$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -r '.items[0].metadata.labels["weir.dev/largest-free"]')" = "$1" ]
 }
@@ -298,7 +303,8 @@ waits() {
         echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message, (.status.conditions // [] | map(.message))] | tostring' | cut -c1-400)"
         return 1
     }
-    echo "# pending after $(since "$began") s: $(web "$why")"
+    figure pending "$began"
+    echo "# pending: $(web "$why")"
     until_ok 20 explained "$(web '.items[0].metadata.name')" 'is pending: Unschedulable' &&
         explained "$(web '.items[0].metadata.name')" 'the largest part that fits: 40' || {
         echo "# weirctl explains: $(timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" explain "$(web '.items[0].metadata.name')")"
@@ -313,7 +319,7 @@ waits() {
         echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message] | tostring' | cut -c1-400)"
         return 1
     }
-    echo "# runs $(since "$began") s after room was made; no pod failed"
+    figure room "$began"
     until_ok 20 own_label_is 50 || return 1
     stop kubelet
     start_kubelet
@@ -335,7 +341,7 @@ waits_on_the_node() {
     binding=$(api GET "$policies/weir-pods" | jq 'del(.metadata.resourceVersion, .metadata.uid)') && [ -n "$binding" ] &&
         api DELETE "$policies/weir-pods" > /dev/null &&
         until_ok 20 eval '! tried pod shares=50 | grep -q podAntiAffinity' && fills_gpus || return 1
-    began=$SECONDS
+    began=$(date +%s%3N)
     deploy_web && until_ok 30 eval 'web "$why" | grep -q "no GPU of this node had 50 shares free"' || {
         echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message, .status.containerStatuses] | tostring' | cut -c1-600)"
         return 1
@@ -349,7 +355,8 @@ waits_on_the_node() {
         return 1
     }
     # Time in which there were dozens of failed pods.
-    while [ $((SECONDS - began)) -lt 12 ]; do sleep 1; done
+    while [ $(($(date +%s%3N) - began)) -lt 12000 ]; do sleep 1; done
+    figure "full without the policy" "$began"
     web_is '[.items[] | [.metadata.name, .status.phase]] | tostring' "[[\"$first\",\"Pending\"]]" || {
         echo "# after 12 s: $(web '.items[] | [.metadata.name, .status.phase, .status.reason] | tostring')"
         return 1
@@ -360,7 +367,7 @@ waits_on_the_node() {
         echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message] | tostring' | cut -c1-400)"
         return 1
     }
-    echo "# runs $(since "$began") s after room was made; no pod failed, and one was replaced"
+    figure "room without the policy" "$began"
     api DELETE /apis/apps/v1/namespaces/default/deployments/web > /dev/null
     api POST "$policies" "$binding" > /dev/null
     clear_pods
