@@ -24,7 +24,7 @@ cufile-stub.so_SRC      := e2e/loop/cufile-stub.c
 cufile-stub.so_CPPFLAGS := -isystem $(CUDA_HOME)/include -iquote runtime-lib
 cufile-stub.so_LDFLAGS  := -Wl,-z,undefs
 
-LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-faults
+LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-reads test-gpu-loop-faults
 UNIT_TESTS += $(LOOP_TESTS)
 # They execute programs, and O_DIRECT is another number there.
 UNEMULATED += $(LOOP_TESTS)

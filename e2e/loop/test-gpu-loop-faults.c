@@ -373,9 +373,9 @@ static void a_killed_loop_leaves_nothing(void **state)
 		pid_t child = fork();
 		if (!child) {
 			setenv("LD_LIBRARY_PATH", SIM_FOLDER, 1);
-			execl(LOOP_RUNNER, LOOP_RUNNER, "--kernel", "copy_file", "--n", "3000",
-			      "--text", from, "--text2", to, "--ready-file", fixture_path("ready"),
-			      i & 1 ? "--pool" : NULL, NULL);
+			execl(LOOP_RUNNER, LOOP_RUNNER, "--kernel", "copy_file", "--n",
+			      i & 2 ? "3000000" : "3000", "--text", from, "--text2", to,
+			      "--ready-file", fixture_path("ready"), i & 1 ? "--pool" : NULL, NULL);
 			_exit(1);
 		}
 		while (access(fixture_path("ready"), F_OK) < 0 || access(to, F_OK) < 0)

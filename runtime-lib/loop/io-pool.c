@@ -297,7 +297,7 @@ static void engine_wait(struct io_engine *base, uint64_t ns)
 	struct engine *engine = engine_of(base);
 	uint64_t ms = ns / 1000000u;
 
-	if (engine->done)
+	if (engine->done || workers_watch(engine->workers))
 		return;
 	if (!ms) {
 		struct timespec nap = {.tv_nsec = (long)(ns % 1000000u)};

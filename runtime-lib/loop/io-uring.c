@@ -155,7 +155,8 @@ static void prepare(struct io_uring_sqe *sqe, struct io *io)
 		io_uring_prep_send(sqe, io->fd, rest, left, MSG_NOSIGNAL);
 		break;
 	case IO_READABLE:
-	case IO_CALL: /* not here */
+	case IO_READ_CACHED: /* not here, as the next */
+	case IO_CALL:
 		io_uring_prep_poll_add(sqe, io->fd, POLLIN | POLLRDHUP);
 		break;
 	}
@@ -253,7 +254,7 @@ static void engine_wait(struct io_engine *base, uint64_t ns)
 					  .tv_nsec = (long long)(ns % 1000000000u)};
 	struct io_uring_cqe *cqe;
 
-	if (engine->failed)
+	if (engine->failed || workers_watch(engine->workers))
 		return;
 	read_event(engine);
 	engine_kick(base);

@@ -10,9 +10,10 @@
 #include <sys/socket.h>
 
 enum io_kind {
-	IO_OPEN,  /* path, flags, mode; result: a descriptor */
-	IO_READ,  /* once: may be short */
-	IO_WRITE, /* all of it, unless it fails */
+	IO_OPEN,        /* path, flags, mode; result: a descriptor */
+	IO_READ,        /* once: may be short */
+	IO_READ_CACHED, /* of workers alone: once, what is in the page cache; -EAGAIN: nothing */
+	IO_WRITE,       /* all of it, unless it fails */
 	IO_FSYNC,
 	IO_ACCEPT,   /* result: a descriptor */
 	IO_CONNECT,  /* address */

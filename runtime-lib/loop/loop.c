@@ -4,21 +4,24 @@
 #include "loop/governed.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_US    1000u
-#define NS_PER_S     1000000000u
-#define NAP_FIRST_NS (50u * NS_PER_US) /* between two looks at an idle kernel */
-#define NAP_MOST_NS  (1000u * NS_PER_US)
-#define WORDS_NS     (8u * NS_PER_US) /* between two looks of the GPU at demand and hold */
-#define CHECK_CYCLES 8192u
-#define CHECK_NS     (20u * 1000u * NS_PER_US) /* between two questions whether the kernel failed */
-#define FILES_MAX    1048576u
-#define STAGING_MAX  1024u
-#define BATCHES      64 /* of the kernel at a time */
+#define NS_PER_US     1000u
+#define NS_PER_S      1000000000u
+#define NAP_FIRST_NS  (50u * NS_PER_US) /* between two looks at an idle kernel */
+#define NAP_MOST_NS   (1000u * NS_PER_US)
+#define WORDS_NS      (8u * NS_PER_US) /* between two looks of the GPU at demand and hold */
+#define CHECK_CYCLES  8192u
+#define CHECK_NS      (20u * 1000u * NS_PER_US) /* between two questions whether the kernel failed */
+#define FILES_MAX     1048576u
+#define STAGING_MAX   1024u
+#define BATCHES       64 /* of the kernel at a time */
+#define READERS_USUAL 8
+#define READERS_MAX   64u
 
 static _Thread_local char new_error[200];
 
@@ -35,6 +38,50 @@ void loop_submit(struct weir_loop *loop, struct io *io)
 	io->owner = loop;
 	loop->operations++;
 	loop->engine->type->submit(loop->engine, io);
+}
+
+/* What is not in the page cache, the engine reads: there many reads wait at a time. It also knows
+ * what is wrong with the others. */
+static void finish_cached(struct weir_loop *loop, struct io *io)
+{
+	loop->reading--;
+	io->kind = IO_READ;
+	if (io->result < 0)
+		loop_submit(loop, io);
+	else
+		io->finish(io);
+}
+
+void loop_submit_read(struct weir_loop *loop, struct io *io)
+{
+	io->owner = loop;
+	io->kind = IO_READ_CACHED;
+	loop->reading++;
+	workers_submit(loop->readers, io);
+}
+
+/* Goes on with operations that have ended. True: there were some. */
+static bool finish_operations(struct weir_loop *loop)
+{
+	bool some = false;
+	struct io *io;
+
+	while ((io = loop->engine->type->reap(loop->engine))) {
+		loop->operations--;
+		io->finish(io);
+		some = true;
+	}
+	while (loop->reading && (io = workers_reap(loop->readers))) {
+		finish_cached(loop, io);
+		some = true;
+	}
+	return some;
+}
+
+static void sleep_for(struct weir_loop *loop, uint64_t ns)
+{
+	if (!loop->reading || !workers_watch(loop->readers))
+		loop->engine->type->wait(loop->engine, ns);
 }
 
 void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot)
@@ -65,6 +112,14 @@ void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result)
 	rings_answer(&loop->rings, slot_number(loop, slot), result);
 }
 
+static uint32_t usual_readers(void)
+{
+	cpu_set_t set;
+	int cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+
+	return cores < 2 ? 1 : cores < 2 * READERS_USUAL ? (uint32_t)cores / 2 : READERS_USUAL;
+}
+
 /* Fills in defaults. */
 static int take_options(struct weir_loop *loop, const struct weir_loop_options *given)
 {
@@ -76,6 +131,7 @@ static int take_options(struct weir_loop *loop, const struct weir_loop_options *
 		{&options->callbacks, 8, WEIR_LOOP_CALLBACKS_MAX},
 		{&options->files, 4096, FILES_MAX},
 		{&options->staging, 16, STAGING_MAX},
+		{&options->readers, usual_readers(), READERS_MAX},
 		{&options->linger_us, 100, NS_PER_S / NS_PER_US},
 		{&options->spin_us, 150, NS_PER_S / NS_PER_US},
 		{&options->poll_ns, 1000, NS_PER_S},
@@ -95,10 +151,13 @@ static int start_engine(struct weir_loop *loop)
 {
 	uint32_t most = loop->rings.slots + loop->options.files + loop->options.staging;
 
-	if (!loop->options.no_uring && !getenv("WEIR_LOOP_NO_URING") &&
-	    !io_uring_engine.new(&loop->engine, most))
-		return 0;
-	return io_pool_engine.new(&loop->engine, most);
+	int r = -ENOSYS;
+
+	if (!loop->options.no_uring && !getenv("WEIR_LOOP_NO_URING"))
+		r = io_uring_engine.new(&loop->engine, most);
+	if (r)
+		r = io_pool_engine.new(&loop->engine, most);
+	return r ? r : workers_new(&loop->readers, loop->options.readers, loop->engine->event);
 }
 
 static int set_up(struct weir_loop *loop, CUfunction kernel)
@@ -220,16 +279,11 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 static bool look(struct weir_loop *loop, uint64_t now)
 {
 	bool some = false;
-	struct io *io;
 
 	for (int i = 0; i < BATCHES && rings_take(&loop->rings, requests_start, loop); i++)
 		some = true;
 	loop->engine->type->kick(loop->engine);
-	while ((io = loop->engine->type->reap(loop->engine))) {
-		loop->operations--;
-		io->finish(io);
-		some = true;
-	}
+	some |= finish_operations(loop);
 	some |= transfers_look(loop);
 	some |= timers_look(loop, now);
 	network_retry(loop, now);
@@ -290,7 +344,7 @@ static void rest(struct weir_loop *loop, struct cycle *cycle, uint64_t now)
 {
 	if (now - cycle->busy_at < loop->options.spin_us * NS_PER_US)
 		return;
-	loop->engine->type->wait(loop->engine, sleep_ns(loop, now, cycle->nap));
+	sleep_for(loop, sleep_ns(loop, now, cycle->nap));
 	if (cycle->nap < NAP_MOST_NS)
 		cycle->nap *= 2;
 }
@@ -367,8 +421,6 @@ static void cancel_slots(struct weir_loop *loop)
 /* The engine may still write into memory of ours: it ends all operations first. */
 static void drain(struct weir_loop *loop)
 {
-	struct io *io;
-
 	for (uint32_t i = 0; loop->handles.table && i < loop->handles.size; i++) {
 		struct handle *handle = &loop->handles.table[i];
 		if (handle->kind == HANDLE_LISTENER || handle->kind == HANDLE_CONNECTION) {
@@ -378,15 +430,12 @@ static void drain(struct weir_loop *loop)
 				network_end_accepts(loop, handle);
 		}
 	}
-	while (loop->operations) {
+	while (loop->operations || loop->reading) {
 		cancel_slots(loop);
 		loop->engine->type->kick(loop->engine);
-		while ((io = loop->engine->type->reap(loop->engine))) {
-			loop->operations--;
-			io->finish(io);
-		}
-		if (loop->operations)
-			loop->engine->type->wait(loop->engine, NAP_MOST_NS);
+		finish_operations(loop);
+		if (loop->operations || loop->reading)
+			sleep_for(loop, NAP_MOST_NS);
 	}
 }
 
@@ -396,6 +445,7 @@ void weir_loop_free(struct weir_loop *loop)
 		return;
 	if (loop->engine) {
 		drain(loop);
+		workers_free(loop->readers);
 		loop->engine->type->free(loop->engine);
 	}
 	/* Waits for copies, too. */

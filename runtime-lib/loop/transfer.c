@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4u    /* pieces of one transfer in flight */
-#define ALIGNED  4096u /* what O_DIRECT wants */
+#define TOGETHER 4u           /* pieces of one transfer in flight, at least */
+#define ALIGNED  4096u        /* what O_DIRECT wants */
+#define PART     (256u << 10) /* a reader is given no less, if there is more */
 
 static bool is_in(const struct slot *slot)
 {
@@ -94,15 +95,23 @@ static void end_early(struct slot *slot, uint64_t at, int64_t error)
 	slot->error = error;
 }
 
-static bool has_more(const struct slot *slot)
+/* Of one transfer: half of the buffers stay for others. */
+static uint32_t together(const struct weir_loop *loop, const struct slot *slot)
+{
+	uint32_t half = loop->options.staging / 2;
+
+	return !is_file(slot) ? 1 : half > TOGETHER ? half : TOGETHER;
+}
+
+static bool has_more(const struct weir_loop *loop, const struct slot *slot)
 {
 	return slot->issued < slot->request.size && slot->end == UINT64_MAX &&
-	       slot->pieces < (is_file(slot) ? TOGETHER : 1);
+	       slot->pieces < together(loop, slot);
 }
 
 static void want(struct weir_loop *loop, struct slot *slot)
 {
-	if (slot->listed || !has_more(slot))
+	if (slot->listed || !has_more(loop, slot))
 		return;
 	slot->listed = true;
 	slot_list_add(loop, &loop->wanting, slot_number(loop, slot));
@@ -171,7 +180,10 @@ static void submit(struct weir_loop *loop, struct piece *piece, int flags)
 	piece->io.size = piece->size - piece->filled;
 	piece->io.offset = offset;
 	piece->io.flags = flags;
-	loop_submit(loop, &piece->io);
+	if (piece->io.kind == IO_READ && !direct)
+		loop_submit_read(loop, &piece->io);
+	else
+		loop_submit(loop, &piece->io);
 }
 
 static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t result)
@@ -214,13 +226,27 @@ static void finish(struct io *io)
 	fill_buffers(loop);
 }
 
+/* Readers that have nothing to do share what is left of a read. */
+static uint64_t size_of_piece(const struct weir_loop *loop, const struct slot *slot)
+{
+	uint64_t left = slot->request.size - slot->issued, size = STAGING_BYTES;
+
+	if (slot->request.op == WEIR_LOOP_READ && slot->handle->direct < 0 &&
+	    loop->reading < loop->options.readers)
+		size = left / (loop->options.readers - loop->reading) / ALIGNED * ALIGNED;
+	if (size < PART)
+		size = PART;
+	if (size > STAGING_BYTES)
+		size = STAGING_BYTES;
+	return left < size ? left : size;
+}
+
 static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece)
 {
-	uint64_t left = slot->request.size - slot->issued;
 
 	piece->slot = slot_number(loop, slot);
 	piece->offset = slot->issued;
-	piece->size = left < STAGING_BYTES ? left : STAGING_BYTES;
+	piece->size = size_of_piece(loop, slot);
 	piece->filled = 0;
 	piece->io.finish = finish;
 	slot->issued += piece->size;
@@ -237,7 +263,7 @@ static void fill_buffers(struct weir_loop *loop)
 	while (loop->idle && loop->wanting.first != NO_SLOT) {
 		struct slot *slot = &loop->slots[slot_list_take(loop, &loop->wanting)];
 		slot->listed = false;
-		if (!has_more(slot)) {
+		if (!has_more(loop, slot)) {
 			end_if_done(loop, slot);
 			continue;
 		}

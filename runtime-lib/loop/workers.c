@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define STACK (256u << 10)
@@ -18,8 +19,8 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct queue todo, done;
-	bool ends;
-	unsigned threads, threads_max, idle;
+	bool ends, watched;
+	unsigned threads, threads_max, idle, queued;
 	int event;
 	pthread_t thread[];
 };
@@ -56,6 +57,17 @@ static int64_t write_all(struct io *io)
 	return (int64_t)io->done;
 }
 
+/* Some file systems cannot tell whether they would wait. */
+static ssize_t read_cached(struct io *io)
+{
+	struct iovec part = {.iov_base = io->buffer, .iov_len = io->size};
+	ssize_t n = preadv2(io->fd, &part, 1, (off_t)io->offset, RWF_NOWAIT);
+
+	if (n < 0 && errno == EOPNOTSUPP)
+		n = pread(io->fd, io->buffer, io->size, (off_t)io->offset);
+	return n;
+}
+
 static int64_t perform(struct io *io)
 {
 	int64_t result;
@@ -67,6 +79,9 @@ static int64_t perform(struct io *io)
 			break;
 		case IO_READ:
 			result = pread(io->fd, io->buffer, io->size, (off_t)io->offset);
+			break;
+		case IO_READ_CACHED:
+			result = read_cached(io);
 			break;
 		case IO_FSYNC:
 			result = fsync(io->fd);
@@ -85,7 +100,9 @@ static int64_t perform(struct io *io)
 static void finish(struct workers *workers, struct io *io)
 {
 	append(&workers->done, io);
-	eventfd_write(workers->event, 1);
+	if (workers->watched)
+		eventfd_write(workers->event, 1);
+	workers->watched = false;
 }
 
 static void *work(void *data)
@@ -101,6 +118,7 @@ static void *work(void *data)
 			workers->idle--;
 			continue;
 		}
+		workers->queued--;
 		pthread_mutex_unlock(&workers->lock);
 		io->result = perform(io);
 		pthread_mutex_lock(&workers->lock);
@@ -160,10 +178,11 @@ void workers_free(struct workers *workers)
 void workers_submit(struct workers *workers, struct io *io)
 {
 	pthread_mutex_lock(&workers->lock);
-	if (!workers->idle && workers->threads < workers->threads_max)
+	if (workers->idle <= workers->queued && workers->threads < workers->threads_max)
 		start_thread(workers);
 	if (workers->threads) {
 		append(&workers->todo, io);
+		workers->queued++;
 		pthread_cond_signal(&workers->more);
 	} else {
 		io->result = -EAGAIN;
@@ -180,6 +199,15 @@ struct io *workers_reap(struct workers *workers)
 	return io;
 }
 
+bool workers_watch(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	bool some = workers->done.first != NULL;
+	workers->watched = !some;
+	pthread_mutex_unlock(&workers->lock);
+	return some;
+}
+
 bool workers_cancel(struct workers *workers, struct io *io)
 {
 	bool found = false;
@@ -190,6 +218,7 @@ bool workers_cancel(struct workers *workers, struct io *io)
 			continue;
 		if (!(*at = io->next))
 			workers->todo.end = at;
+		workers->queued--;
 		io->result = -ECANCELED;
 		finish(workers, io);
 		found = true;

@@ -5,8 +5,8 @@
 
 struct workers;
 
-/* At most @threads, which start when they are needed. @event: an eventfd that is written whenever
- * something can be reaped; stays the caller's. -ENOMEM. */
+/* At most @threads, which start when they are needed. @event: an eventfd, which workers_watch() is
+ * about; stays the caller's. -ENOMEM. */
 int workers_new(struct workers **out, unsigned threads, int event);
 
 /* Nothing is submitted. NULL is fine. */
@@ -15,6 +15,9 @@ void workers_free(struct workers *workers);
 /* Without a thread the operation fails with -EAGAIN. */
 void workers_submit(struct workers *workers, struct io *io);
 struct io *workers_reap(struct workers *workers);
+
+/* Before a sleep: the next operation that ends writes the eventfd. True: one has ended already. */
+bool workers_watch(struct workers *workers);
 
 /* False: a thread has begun with it, or it is not here. */
 bool workers_cancel(struct workers *workers, struct io *io);

@@ -1,11 +1,13 @@
-/* Reads a file into device memory in requests of --size bytes, in one of four ways:
+/* Reads a file into device memory in requests of --size bytes, in one of five ways:
  *
  *   loop   an event loop on the GPU asks for each
  *   read   the host reads into pinned memory and copies from there; DEPTH buffers take turns
  *   uring  the host reads into pinned memory by io_uring, DEPTH requests at a time; no copy
+ *   host   all processors read into pinned memory, in parts of at most PART; no copy: what the
+ *          page cache does
  *   link   only the copies from pinned memory: what the link does
  *
- * The memory is compared with the file, except for `link`. Prints a line of JSON. */
+ * The memory is compared with the file, except for `host` and `link`. Prints a line of JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,17 +20,20 @@
 #include <weir/base.h>
 
 #include "file-read.h"
+#include "../parallel.h"
 #include "host.h"
 
 extern const char file_read_ptx[];
 
-#define DEPTH 16u
+#define DEPTH   16u
+#define PART    (1u << 20)
+#define STAGING 32u /* buffers of PART bytes */
 
 struct transfer {
 	struct workload w;
 	struct read_job job;
 	const char *folder, *way;
-	uint64_t slots, blocks, passes;
+	uint64_t slots, blocks, passes, readers;
 	int fd;
 	uint8_t *pinned; /* DEPTH requests; for uring the whole file */
 };
@@ -114,6 +119,31 @@ static double run_read(void *program)
 	return copy_all(transfer, true);
 }
 
+/* Part @i of all passes, into one of STAGING buffers. */
+static void read_part(void *context, size_t i)
+{
+	const struct transfer *transfer = context;
+	size_t size = smaller(transfer->job.chunk, PART);
+	uint64_t at = i * size % transfer->job.bytes;
+	uint8_t *buffer = transfer->pinned + i % STAGING * size;
+
+	size = smaller(size, transfer->job.bytes - at);
+	if (pread(transfer->fd, buffer, size, (off_t)at) != (ssize_t)size)
+		workload_fail("pread: %s", strerror(errno));
+}
+
+static double run_host(void *program)
+{
+	struct transfer *transfer = program;
+	size_t size = smaller(transfer->job.chunk, PART);
+	uint64_t began;
+
+	CU(cuMemHostAlloc((void **)&transfer->pinned, STAGING * size, 0));
+	began = now_ns();
+	in_parallel(transfer->job.bytes / size * transfer->passes, read_part, transfer);
+	return host_seconds(began);
+}
+
 static double run_link(void *program)
 {
 	struct transfer *transfer = program;
@@ -172,7 +202,8 @@ static double run_loop(void *program)
 	const struct weir_loop_options options = {.blocks = (uint32_t)transfer->blocks,
 						  .threads = 128,
 						  .callbacks = (uint32_t)transfer->slots + 1,
-						  .staging = 64,
+						  .staging = STAGING,
+						  .readers = (uint32_t)transfer->readers,
 						  .name = "file-read"};
 	CUdeviceptr device = host_zeros(sizeof(transfer->job));
 	struct weir_loop *loop = host_loop(workload_kernel(&transfer->w, "file_read"), &options);
@@ -184,18 +215,23 @@ static double run_loop(void *program)
 	return seconds;
 }
 
-static const struct host_way ways[] = {
-	{"loop", run_loop}, {"read", run_read}, {"uring", run_uring}, {"link", run_link}};
+static const struct host_way ways[] = {{"loop", run_loop},
+				       {"read", run_read},
+				       {"uring", run_uring},
+				       {"host", run_host},
+				       {"link", run_link}};
 
 static const struct host_way *parse(struct transfer *transfer, int argc, char **argv)
 {
 	uint64_t bytes = 0;
 	const struct workload_option own[] = {
 		{"folder", OPTION_TEXT, &transfer->folder, "for the file"},
-		{"way", OPTION_TEXT, &transfer->way, "loop (default), read, uring or link"},
+		{"way", OPTION_TEXT, &transfer->way, "loop (default), read, uring, host or link"},
 		{"bytes", OPTION_NUMBER, &bytes, "of the file"},
 		{"blocks", OPTION_NUMBER, &transfer->blocks, "of the loop"},
 		{"slots", OPTION_NUMBER, &transfer->slots, "requests of a block at a time"},
+		{"readers", OPTION_NUMBER, &transfer->readers,
+		 "threads of the loop that copy from the page cache; 0: its default"},
 		{0}};
 	struct read_job *job = &transfer->job;
 
@@ -207,7 +243,7 @@ static const struct host_way *parse(struct transfer *transfer, int argc, char **
 	if (!transfer->folder || job->bytes % 8 || job->bytes < 8 || job->bytes > 1ull << 36 ||
 	    job->chunk < 8 || job->chunk % 8 || job->chunk > job->bytes ||
 	    job->bytes % job->chunk || job->chunk > 1u << 30 || transfer->slots < 1 ||
-	    transfer->slots > 31) {
+	    transfer->slots > 31 || transfer->readers > 64) {
 		fprintf(stderr, "loop-file-read: --folder: needed; --size divides --bytes\n");
 		exit(2);
 	}

@@ -13,7 +13,7 @@ loop-server_SRC    := $(call loop-parts,server serve-loop front service host,ser
 loop-client_SRC    := $(call loop-parts,client service,) e2e/workloads/samples.c
 loop-grep_SRC      := $(call loop-parts,grep corpus host,grep grep-loop) e2e/workloads/parallel.c
 loop-images_SRC    := $(call loop-parts,images host,images images-loop) e2e/workloads/parallel.c
-loop-file-read_SRC := $(call loop-parts,file-read host,file-read)
+loop-file-read_SRC := $(call loop-parts,file-read host,file-read) e2e/workloads/parallel.c
 loop-tokens_SRC    := $(call loop-parts,tokens,) $(LOOP_PIPELINE) e2e/workloads/parallel.c
 
 define loop-settings

@@ -40,7 +40,9 @@ for size in 4096 65536 1048576; do
     check "file-read, loop, requests of $size: every byte arrives" \
         run file-read --way loop --folder "$tmp/files" --size $size --bytes 2097152
 done
-check "file-read: by reads and copies" run file-read --way read --folder "$tmp/files"
+for way in read host link; do
+    check "file-read, $way" run file-read --way $way --folder "$tmp/files"
+done
 check "no files are left" test -z "$(find "$tmp/files" -type f ! -name 'text-*')"
 
 # Servers on loopback.

@@ -39,6 +39,10 @@ struct weir_loop_options {
 	uint32_t callbacks; /* of a block at a time; 0: 8; at most 32 */
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
 	uint32_t staging;   /* buffers of 1 MiB for large transfers; 0: 16; at most 1024 */
+	/* Threads that copy from the page cache into these buffers. They start when they are needed
+	 * and sleep when there is nothing to copy. 0: half of the cores that the process may use,
+	 * at least 1, at most 8; at most 64 */
+	uint32_t readers;
 	uint32_t linger_us; /* all blocks wait for so long before the kernel leaves; 0: 100 */
 	uint32_t spin_us;   /* the host looks for work without a pause for so long; 0: 150 */
 	uint32_t poll_ns;   /* the GPU reads host memory no more often; 0: 1000 */
