@@ -46,6 +46,41 @@ static void describe_servers(cJSON *object, const struct commands *commands, con
 	}
 }
 
+/* What the latest search has measured: workers of each client, and how fast each got on. */
+static void describe_tries(cJSON *object, const struct coexec_plan *plan)
+{
+	const struct coexec_search *search = &plan->search;
+	cJSON *tries = cJSON_AddArrayToObject(object, "tries");
+
+	for (unsigned i = 0; tries && i < search->n; i++) {
+		if (!search->measured[i])
+			continue;
+		cJSON *one = cJSON_CreateObject();
+		cJSON *workers = cJSON_AddArrayToObject(one, "workers");
+		cJSON *rates = cJSON_AddArrayToObject(one, "rates");
+		for (unsigned k = 0; k < search->n_kernels; k++) {
+			cJSON_AddItemToArray(workers,
+					     cJSON_CreateNumber(plan->space.of[i].workers[k]));
+			cJSON_AddItemToArray(rates, cJSON_CreateNumber(search->rates[i][k]));
+		}
+		cJSON_AddItemToArray(tries, one);
+	}
+}
+
+/* Who runs at the same time, and the speed alone that each is compared with: ns of work in a ns. */
+static void describe_members(cJSON *object, const struct coexec_plan *plan)
+{
+	cJSON *members = cJSON_AddArrayToObject(object, "members");
+
+	for (unsigned i = 0; members && i < plan->n; i++) {
+		cJSON *one = cJSON_CreateObject();
+		json_add_number(one, "client",
+				container_of(plan->members[i], struct client, entry)->number);
+		cJSON_AddNumberToObject(one, "alone", plan->members[i]->coexec.alone);
+		cJSON_AddItemToArray(members, one);
+	}
+}
+
 /* Of the policy coexec: for each level at which clients run, how many, whether their numbers of
  * workers are being tried, how many such searches there were, and the speed-up that was found. */
 static void describe_plans(cJSON *object, const struct gpu *gpu)
@@ -63,6 +98,8 @@ static void describe_plans(cJSON *object, const struct gpu *gpu)
 		cJSON_AddBoolToObject(one, "searching", plan->searching);
 		json_add_number(one, "searches", plan->searches);
 		cJSON_AddNumberToObject(one, "speedUp", plan->speed_up);
+		describe_members(one, plan);
+		describe_tries(one, plan);
 		cJSON_AddItemToArray(plans, one);
 	}
 }

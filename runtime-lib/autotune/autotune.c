@@ -107,6 +107,25 @@ static uint32_t chain_of(const struct autotuner *tuner, enum waiting waiting, ui
 	return (uint32_t)larger(load_relaxed(&tuner->chain), smaller(least, CHAIN_MAX));
 }
 
+const struct launch_config *autotune_bounded(const struct autotuner *tuner,
+					     const struct launch_config *other)
+{
+	uint32_t candidate = atomic_load(&tuner->in_use[WAITING_URGENT]);
+	const struct launch_config *config = &tuner->candidates[candidate].config;
+
+	return candidate && config->form != WEIR_SLICED ? config : other;
+}
+
+/* With fewer workers than fit it takes longer, and a native launch would take the SMs of those for
+ * whom it is bounded. So nothing is compared. */
+static bool is_bounded(const struct autotuner *tuner, const struct autotune_launch *launch)
+{
+	uint32_t candidate = load_acquire(&tuner->in_use[WAITING_URGENT]);
+
+	return launch->workers && candidate &&
+	       launch->workers < tuner->candidates[candidate].config.workers;
+}
+
 struct launch_decision autotune_decide(struct autotuner *tuner, const struct autotune_situation *at,
 				       const struct autotune_launch *launch)
 {
@@ -117,7 +136,7 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 
 	if (load_relaxed(&tuner->assumed))
 		return decide_assumed(tuner);
-	decision.sample = load_relaxed(&tuner->comparing);
+	decision.sample = load_relaxed(&tuner->comparing) && !is_bounded(tuner, launch);
 	if (decision.sample)
 		waiting = waiting_for(at->waiting, launch->native);
 	decision.candidate = load_acquire(&tuner->in_use[waiting]);

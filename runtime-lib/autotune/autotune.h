@@ -54,6 +54,9 @@ static inline void autotune_not_launched(struct autotuner *tuner)
 }
 /* Launch path: the driver refuses launches in forms; no more are made. */
 void autotune_refused(struct autotuner *tuner);
+/* The form of launches whose workers are bounded, as of now; @other: if there is none. */
+const struct launch_config *autotune_bounded(const struct autotuner *tuner,
+					     const struct launch_config *other);
 /* Launch path: native time of a kernel that is predicted to take @predicted. The prediction may be
  * of a form that is faster, and must not end the use of that form. */
 static inline uint64_t autotune_native_time(const struct autotuner *tuner, uint64_t predicted)

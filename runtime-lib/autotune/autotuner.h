@@ -44,6 +44,7 @@ struct autotune_launch {
 	bool overtaken; /* launches of those who wait start before this one's waiting blocks */
 	/* Higher-level clients wait, but need only places of blocks that end. */
 	bool places;
+	uint64_t workers; /* that it may have; 0: not bounded */
 };
 
 /* A measured launch. */

@@ -10,6 +10,7 @@
 #include "gates/start.h"
 #include "gates/waiting.h"
 #include "launch/preempt.h"
+#include "launch/workers.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
 #include "measure/sample.h"
@@ -140,7 +141,8 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 							      : GATE_INTERVAL_CONTENDED,
 				      .overtaken = native < PRIORITY_LONG_NS &&
 						   load_relaxed(&launch_order_of(client)->yields),
-				      .places = spatial && places});
+				      .places = spatial && places,
+				      .workers = workers_bound(binding, client)});
 	/* While nobody asks, a look at the quota before each ticket would cost a few per cent.
 	 * Short work needs all SMs for less time than it takes to bring workers back to some. */
 	bool leaves_some = decision.config && decision.config->spatial && !places &&

@@ -109,7 +109,7 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (binding && binding_flag(binding, WEIR_CONTROL_SLICED))
+	if (sample->bounded || (binding && binding_flag(binding, WEIR_CONTROL_SLICED)))
 		return KERNEL_SLICED;
 	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
 }
@@ -128,8 +128,9 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	learn_yield(client, sample, alone);
 	start_ended(client, sample);
 	weigh(client, sample);
-	tuning_learn(client, sample, tuning_is_unknown(&sample->of) ? alone : ns,
-		     crowd != KERNEL_ALONE);
+	if (!sample->bounded)
+		tuning_learn(client, sample, tuning_is_unknown(&sample->of) ? alone : ns,
+			     crowd != KERNEL_ALONE);
 }
 
 static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
@@ -142,7 +143,8 @@ static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 	if ((!sample->disturbed && crowd != KERNEL_SLICED) || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
-	tuning_runs(client, sample, ns, crowd != KERNEL_ALONE);
+	if (!sample->bounded)
+		tuning_runs(client, sample, ns, crowd != KERNEL_ALONE);
 }
 
 void learn_open(struct client *client)

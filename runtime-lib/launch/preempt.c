@@ -313,6 +313,8 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 		hidden,
 	};
 
+	if (sample)
+		sample->bounded = chain.grid[0] < config->workers;
 	begin_fresh(hidden, binding);
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)

@@ -5,10 +5,15 @@
 
 #include "weir/tickets.h"
 
+uint64_t workers_bound(const struct level_binding *binding, const struct client *client)
+{
+	return (uint64_t)binding_workers(binding) * sms_of(client)->of_gpu;
+}
+
 uint32_t workers_of(const struct level_binding *binding, const struct client *client,
 		    const struct launch_config *config, struct weir_persistent *hidden)
 {
-	uint64_t bound = (uint64_t)binding_workers(binding) * sms_of(client)->of_gpu;
+	uint64_t bound = workers_bound(binding, client);
 
 	if (!bound || bound >= config->workers || hidden->tickets <= config->workers)
 		return config->workers;
@@ -27,6 +32,7 @@ void workers_tell(const struct client *client, struct weir_status_page *status)
 
 	if (!tuned || atomic_load(&tuned->client) != client)
 		return;
+	config = autotune_bounded(&tuned->tuner, config);
 	atomic_store(&status->worker_kernel, tuned->number);
 	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)
 		atomic_store(&status->worker_parts[i], config->parts[i]);

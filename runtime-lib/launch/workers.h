@@ -13,9 +13,13 @@
 #include "autotune/autotuner.h"
 #include "client/level-binding.h"
 
+/* How many workers all SMs may have; 0: not bounded. */
+uint64_t workers_bound(const struct level_binding *binding, const struct client *client);
+
 /* How many workers a launch has, of which @hidden is filled in. Divides the grid for so many. */
 uint32_t workers_of(const struct level_binding *binding, const struct client *client,
 		    const struct launch_config *config, struct weir_persistent *hidden);
 
-/* Worker: writes what of an SM the client's latest kernel takes, and which it is. */
+/* Worker: writes which the client's latest kernel is, and what of an SM it takes in the form that
+ * it has while workers are bounded. */
 void workers_tell(const struct client *client, struct weir_status_page *status);

@@ -76,7 +76,8 @@ enum kernel_crowd {
 	 * them. */
 	KERNEL_CROWDED,
 	/* The hardware stops the client in the middle of kernels: of one that is longer than a
-	 * slice all samples are too long, so a time above the mean never counts. */
+	 * slice all samples are too long. Or the launch had fewer workers than fit. So a time above
+	 * the mean never counts. */
 	KERNEL_SLICED,
 };
 

@@ -38,7 +38,7 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 
 	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
 	sample->of = *of;
-	sample->begun = sample->sliced = false;
+	sample->begun = sample->sliced = sample->bounded = false;
 	sample->disturbed = of->held;
 	sample->waited = sample->open = sample->seen = sample->ran = 0;
 	store_relaxed(&sample->flight, SAMPLE_PLAIN);

@@ -60,6 +60,8 @@ struct sample {
 	bool parts;
 	uint32_t chain; /* continuations */
 	bool sliced;    /* others may run between its parts */
+	bool bounded;   /* with fewer workers than fit (launch/workers.h): it says nothing of others
+			 */
 	struct sampled of;
 	_Atomic int flight; /* enum sample_flight */
 

@@ -10,12 +10,15 @@
 
 #include <cmocka.h>
 
+#define LEARNS_NS 600000000u /* samples of another time count after 0.2 s */
+
 static struct rewritten rewritten;
 static unsigned n;
 
 /* Nobody waits, so the kernel would run natively. */
 static CUfunction settled(unsigned forms, unsigned blocks)
 {
+	agent.control->workers = 0;
 	n = welcomed(1);
 	rewritten = in_forms(forms);
 	CUfunction kernel = kernel_of(2000000, &rewritten);
@@ -116,6 +119,29 @@ static void goes_ahead(void **state)
 	driver->mps = 0;
 }
 
+/* A launch with few workers takes long. That says nothing of the kernel: its time stays what it
+ * was, and it is not tuned for another one. */
+static void learns_nothing_from_bounded_launches(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	struct kernel_time *time = kernel_find(atomic_load(&tuned->key));
+	size_t tried = tuned->tuner.n;
+	uint64_t predicted = kernel_mean(time);
+	bound(kernel, BLOCKS, 1);
+	driver->form_elapsed_ns = 10000000;
+	for (uint64_t end = client_now() + LEARNS_NS; client_now() < end;) {
+		launch_call(n, kernel, BLOCKS);
+		land(0);
+		usleep(1000);
+	}
+	assert_int_equal(tuned->tuner.state, AUTOTUNE_SETTLED);
+	assert_int_equal(tuned->tuner.n, tried);
+	assert_true(kernel_mean(time) < 2 * predicted);
+	gone(n);
+}
+
 /* The agent finds with it what fits beside the kernel. */
 static void tells_what_a_worker_takes(void **state)
 {
@@ -186,6 +212,7 @@ int main(void)
 		cmocka_unit_test(bounds_workers),
 		cmocka_unit_test(bounds_no_grid_that_fits),
 		cmocka_unit_test(goes_ahead),
+		cmocka_unit_test(learns_nothing_from_bounded_launches),
 		cmocka_unit_test(tells_what_a_worker_takes),
 		cmocka_unit_test(tells_nothing_of_a_former_context),
 		cmocka_unit_test(tells_nothing_of_another_context),

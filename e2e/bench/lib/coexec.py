@@ -4,6 +4,7 @@ import dataclasses
 import json
 import statistics
 import subprocess
+import threading
 import time
 
 from workers import DEPTH, LEAD, Job, pool_of, progress
@@ -113,10 +114,12 @@ class Pair:
 
 @dataclasses.dataclass
 class Watched:
-    """A co-run under the policy. @samples: (seconds, whether it searches, workers of each job, clients that run)."""
+    """A co-run under the policy. @samples: (seconds, whether it searches, workers of each job, clients that run). @tries: of the
+    latest search, by the workers of each job: how fast each job got on, as the agent saw it."""
 
     ends: list
     samples: list
+    tries: dict
 
     @property
     def search(self):
@@ -144,15 +147,64 @@ def watch(pool, jobs, seconds):
     clients = [pool.workers["Weir", job].client for job in jobs]
     for client in clients:
         client.tell("endless", begin, begin + int(seconds * 1e9), DEPTH, 0)
-    samples = []
+    samples, tries = [], {}
     while (now := (time.monotonic_ns() - begin) / 1e9) < seconds - 0.03:
         said = json.loads(pool.node.weirctl("status", "--json"))
         plans = [plan for gpu in said["gpus"] for plan in gpu.get("coexec", [])]
-        known = {pool.node.identity_of(client): client.get("workers", 0) for client in said["clients"]}
-        workers = [known[pool.node.identity(client)] for client in clients]
+        known = {pool.node.identity_of(client): client for client in said["clients"]}
+        known = [known[pool.node.identity(client)] for client in clients]
+        workers = [client.get("workers", 0) for client in known]
         samples.append((now, any(p["searching"] for p in plans), workers, max((p["clients"] for p in plans), default=0)))
+        for plan in plans:
+            tries = tries_of(plan, [client["client"] for client in known]) or tries
         time.sleep(0.01)
-    return Watched([client.answer(seconds + 60)["ends"] for client in clients], samples)
+    return Watched([client.answer(seconds + 60)["ends"] for client in clients], samples, tries)
+
+
+def tries_of(plan, numbers):
+    """The plan's tries, if all clients @numbers are its members, and in their order."""
+    members = [member["client"] for member in plan["members"]]
+    if sorted(members) != sorted(numbers):
+        return {}
+    order = [members.index(number) for number in numbers]
+    return {tuple(one["workers"][k] for k in order): [round(one["rates"][k], 2) for k in order] for one in plan["tries"]
+            if len(one["workers"]) == len(order)}  # fmt: skip
+
+
+class Timeline:
+    """Which jobs of a queue run at the same time under the policy, until it ends. As text: `seconds job:workers …`, with ? while
+    numbers of workers are tried."""
+
+    def __init__(self, pool, jobs):
+        self.pool, self.lines, self.over = pool, [], False
+        self.names = {pool.node.identity(pool.workers["Weir", job].client): job.workload for job in jobs}
+        self.begin, self.thread = time.monotonic(), threading.Thread(target=self.follow)
+
+    def look(self):
+        said = json.loads(self.pool.node.weirctl("status", "--json"))
+        names = {client["client"]: self.names.get(self.pool.node.identity_of(client)) for client in said["clients"]}
+        workers = {client["client"]: client.get("workers", 0) for client in said["clients"]}
+        plans = [plan for gpu in said["gpus"] for plan in gpu.get("coexec", [])]
+        return "; ".join(" ".join(f"{names[m['client']]}:{workers[m['client']]}" for m in plan["members"])
+                         + (" ?" if plan["searching"] else f" {plan['speedUp']:.2f}") for plan in plans)  # fmt: skip
+
+    def follow(self):
+        while not self.over:
+            now, line = time.monotonic() - self.begin, self.look()
+            if not self.lines or self.lines[-1][1] != line:
+                self.lines.append((now, line))
+            time.sleep(0.005)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *unused):
+        self.over = True
+        self.thread.join()
+
+    def __str__(self):
+        return ", ".join(f"{now:.2f} {line or '-'}" for now, line in self.lines)
 
 
 class Torch:
@@ -224,11 +276,17 @@ class Kernels:
         pair.mps, _ = speed_up(self.pool, "MPS", jobs, self.alone)
         if self.sliced:
             pair.slices, _ = speed_up(self.pool, "Weir", [self.sliced[a], self.sliced[b]], self.alone)
-        for chosen in configurations_of([self.parts[a], self.parts[b]]):
+        pair.by = self.by_hand(jobs, configurations_of([self.parts[a], self.parts[b]]))
+        print(f"    {pair}", flush=True)
+        return pair
+
+    def by_hand(self, jobs, configurations):
+        """Of each: (speed-up, rates). No policy may bound the workers meanwhile."""
+        by = {}
+        for chosen in configurations:
             bound(self.pool, self.clients, dict(zip(jobs, chosen)))
             if self.pool.node.simulated:
                 time.sleep(0.05)
-            pair.by[chosen] = speed_up(self.pool, "Weir", jobs, self.alone)
+            by[chosen] = speed_up(self.pool, "Weir", jobs, self.alone)
         bound(self.pool, self.clients, dict.fromkeys(jobs, 0))
-        print(f"    {pair}", flush=True)
-        return pair
+        return by
