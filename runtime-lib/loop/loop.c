@@ -10,9 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_US     1000u
-#define NS_PER_S      1000000000u
-#define NAP_FIRST_NS  (50u * NS_PER_US) /* between two looks at an idle kernel */
+#define NS_PER_US 1000u
+#define NS_PER_S  1000000000u
+/* Between two looks at a kernel that asks for nothing: a part of the time that it already has, so
+ * that its end is late by less than 1 %. */
+#define NAP_PART      128u
+#define NAP_LEAST_NS  (20u * NS_PER_US)
 #define NAP_MOST_NS   (1000u * NS_PER_US)
 #define WORDS_NS      (8u * NS_PER_US) /* between two looks of the GPU at demand and hold */
 #define CHECK_CYCLES  8192u
@@ -313,8 +316,7 @@ static bool is_due(const struct weir_loop *loop)
 
 struct cycle {
 	uint64_t busy_at, checked_at; /* when there was something; whether the kernel failed */
-	uint64_t nap;
-	bool asked; /* the kernel to leave */
+	bool asked;                   /* the kernel to leave */
 };
 
 /* A kernel that fails never says that it has left. */
@@ -340,13 +342,14 @@ static void ask_to_leave(struct weir_loop *loop, struct cycle *cycle, uint64_t n
 	}
 }
 
-static void rest(struct weir_loop *loop, struct cycle *cycle, uint64_t now)
+static void rest(struct weir_loop *loop, const struct cycle *cycle, uint64_t now)
 {
-	if (now - cycle->busy_at < loop->options.spin_us * NS_PER_US)
+	uint64_t idle = now - cycle->busy_at, nap = idle / NAP_PART;
+
+	if (idle < loop->options.spin_us * NS_PER_US)
 		return;
-	sleep_for(loop, sleep_ns(loop, now, cycle->nap));
-	if (cycle->nap < NAP_MOST_NS)
-		cycle->nap *= 2;
+	nap = nap < NAP_LEAST_NS ? NAP_LEAST_NS : nap > NAP_MOST_NS ? NAP_MOST_NS : nap;
+	sleep_for(loop, sleep_ns(loop, now, nap));
 }
 
 /* One look at everything. NEXT_END, or a negative errno: the loop is over. */
@@ -364,7 +367,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 		next = NEXT_LAUNCH;
 	}
 	if (next == NEXT_LAUNCH) {
-		*cycle = (struct cycle){.busy_at = now, .checked_at = now, .nap = NAP_FIRST_NS};
+		*cycle = (struct cycle){.busy_at = now, .checked_at = now};
 		return launch(loop, params);
 	}
 	if (next == NEXT_END)
@@ -372,7 +375,6 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	ask_to_leave(loop, cycle, now);
 	if (some || report) {
 		cycle->busy_at = now;
-		cycle->nap = NAP_FIRST_NS;
 		return NEXT_STAY;
 	}
 	rest(loop, cycle, now);
@@ -381,7 +383,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 
 int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 {
-	struct cycle cycle = {.busy_at = loop_now(), .checked_at = loop_now(), .nap = NAP_FIRST_NS};
+	struct cycle cycle = {.busy_at = loop_now(), .checked_at = loop_now()};
 	int r;
 
 	if (loop->ran)

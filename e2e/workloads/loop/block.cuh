@@ -34,18 +34,26 @@ static __device__ bool is_whole(weir::loop &l, int64_t bytes, uint64_t wanted)
 }
 
 /* A number that another block writes, when it does: @word is below 0 until then. @ready(l, number);
- * until then the block looks every RETRY_NS. */
+ * until then the block looks every LOOK_NS, LOOKS times, and after that every RETRY_NS. A timer asks the
+ * host, which has other things to do while many blocks wait for a number at their start. */
+#define LOOK_NS  2000
+#define LOOKS    500
 #define RETRY_NS 200000
-template <class Ready> static __device__ void when_known(weir::loop &l, int32_t *word, Ready ready)
+template <class Ready>
+static __device__ void when_known(weir::loop &l, int32_t *word, Ready ready, unsigned looks = 0)
 {
 	int32_t number = *static_cast<volatile int32_t *>(word);
 
 	if (!__syncthreads_or(number < 0)) {
 		__threadfence();
 		ready(l, number);
-		return;
+	} else if (looks < LOOKS) {
+		__nanosleep(LOOK_NS);
+		l.post_task([=](weir::loop &later) { when_known(later, word, ready, looks + 1); });
+	} else {
+		weir::timer::after(l, RETRY_NS,
+				   [=](weir::loop &later, int64_t) { when_known(later, word, ready, looks); });
 	}
-	weir::timer::after(l, RETRY_NS, [=](weir::loop &later, int64_t) { when_known(later, word, ready); });
 }
 
 /* Tells the other blocks. */

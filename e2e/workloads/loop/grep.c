@@ -1,8 +1,8 @@
 /* Finds a word in many files and writes where it is into a result file, in one of four ways:
  *
  *   cpu     all processors read and search
- *   native  the host reads all files and copies them to the GPU; one launch
- *   split   the same in batches: while the GPU searches one, the host reads the next
+ *   native  all processors read all files, then one copy to the GPU and one launch
+ *   split   the same in batches: while the GPU searches one, the processors read the next
  *   loop    an event loop on the GPU opens, reads, searches and writes
  *
  * The result of each is compared with that of the CPU. Prints a line of JSON. */
@@ -16,15 +16,17 @@
 
 #include <weir/base.h>
 
+#include "../parallel.h"
 #include "corpus.h"
 #include "host.h"
 
 extern const char grep_ptx[], grep_loop_ptx[];
 
 #define PIECE       (16u << 10) /* bytes that a block of the kernel searches */
-#define BATCH       (8u << 20)  /* bytes of a batch of files, about */
+#define BATCH       (64u << 20) /* bytes of a batch of files, about */
 #define STAGING     64          /* buffers of the loop */
-#define MATCHES_MAX (1u << 22)  /* of a batch */
+#define READERS     16 /* threads of the loop that fill them; the other ways use all processors */
+#define MATCHES_MAX (1u << 22) /* of a batch */
 
 struct grep {
 	struct workload w;
@@ -40,11 +42,12 @@ struct batch {
 	CUstream stream;
 	size_t capacity, used; /* bytes of text */
 	uint32_t pieces, pieces_max;
-	uint8_t *text; /* the host's, like all up to @found */
+	uint32_t first, files;
+	size_t *at;    /* of each file, in @text */
+	uint8_t *text; /* the host's, like all up to @sizes */
 	uint64_t *starts;
 	struct grep_match *places;
 	uint32_t *sizes;
-	uint32_t *found; /* mapped */
 	CUdeviceptr text_at, starts_at, places_at, sizes_at, matches_at, found_at;
 };
 
@@ -59,25 +62,40 @@ static void *pinned(size_t bytes)
 static void batch_init(struct batch *batch, size_t capacity, uint32_t files)
 {
 	batch->capacity = capacity;
+	batch->at = workload_alloc(files * sizeof(*batch->at));
 	batch->pieces_max = (uint32_t)(capacity / PIECE) + files;
 	CU(cuStreamCreate(&batch->stream, CU_STREAM_NON_BLOCKING));
-	batch->text = pinned(capacity);
+	batch->text = pinned(capacity + GREP_AHEAD);
 	batch->starts = pinned(batch->pieces_max * sizeof(*batch->starts));
 	batch->places = pinned(batch->pieces_max * sizeof(*batch->places));
 	batch->sizes = pinned(batch->pieces_max * sizeof(*batch->sizes));
-	batch->found = host_mapped(sizeof(uint32_t), &batch->found_at);
-	CU(cuMemAlloc(&batch->text_at, capacity));
+	batch->found_at = host_zeros(sizeof(uint32_t));
+	CU(cuMemAlloc(&batch->text_at, capacity + GREP_AHEAD));
 	CU(cuMemAlloc(&batch->starts_at, batch->pieces_max * sizeof(*batch->starts)));
 	CU(cuMemAlloc(&batch->places_at, batch->pieces_max * sizeof(*batch->places)));
 	CU(cuMemAlloc(&batch->sizes_at, batch->pieces_max * sizeof(*batch->sizes)));
 	CU(cuMemAlloc(&batch->matches_at, MATCHES_MAX * sizeof(struct grep_match)));
 }
 
+/* Where a file begins that lies behind @used bytes. */
+static size_t place(size_t used)
+{
+	return (used + GREP_AHEAD - 1) / GREP_AHEAD * GREP_AHEAD;
+}
+
+static bool fits(const struct grep *grep, const struct batch *batch, uint32_t file)
+{
+	return place(batch->used) + grep->corpus.sizes[file] <= batch->capacity;
+}
+
 static void add_file(const struct grep *grep, struct batch *batch, uint32_t file)
 {
 	uint32_t size = grep->corpus.sizes[file];
 
-	corpus_read(&grep->corpus, file, batch->text + batch->used);
+	if (!batch->files)
+		batch->first = file;
+	batch->used = place(batch->used);
+	batch->at[batch->files++] = batch->used;
 	for (uint32_t at = 0; at < size; at += PIECE, batch->pieces++) {
 		batch->starts[batch->pieces] = batch->used + at;
 		batch->places[batch->pieces] = (struct grep_match){file, at};
@@ -87,11 +105,25 @@ static void add_file(const struct grep *grep, struct batch *batch, uint32_t file
 	batch->used += size;
 }
 
+struct batch_read {
+	const struct grep *grep;
+	struct batch *batch;
+};
+
+static void read_one(void *context, size_t i)
+{
+	const struct batch_read *job = context;
+	struct batch *batch = job->batch;
+
+	corpus_read(&job->grep->corpus, batch->first + (uint32_t)i, batch->text + batch->at[i]);
+}
+
 static void copy_in(const struct batch *batch, CUdeviceptr to, const void *from, size_t bytes)
 {
 	CU(cuMemcpyHtoDAsync(to, from, bytes, batch->stream));
 }
 
+/* Reads the files that were added, and searches them. */
 static void search_batch(struct grep *grep, struct batch *batch, CUfunction kernel,
 			 CUdeviceptr word)
 {
@@ -106,7 +138,8 @@ static void search_batch(struct grep *grep, struct batch *batch, CUfunction kern
 			      &batch->found_at,
 			      &most};
 
-	*batch->found = 0;
+	in_parallel(batch->files, read_one, &(struct batch_read){grep, batch});
+	CU(cuMemsetD32Async(batch->found_at, 0, 1, batch->stream));
 	copy_in(batch, batch->text_at, batch->text, batch->used);
 	copy_in(batch, batch->starts_at, batch->starts, batch->pieces * sizeof(*batch->starts));
 	copy_in(batch, batch->places_at, batch->places, batch->pieces * sizeof(*batch->places));
@@ -119,17 +152,19 @@ static void search_batch(struct grep *grep, struct batch *batch, CUfunction kern
 static void collect(struct batch *batch, struct matches *matches)
 {
 	struct grep_match *values;
+	uint32_t found;
 
 	CU(cuStreamSynchronize(batch->stream));
-	if (!batch->used)
+	if (!batch->files)
 		return;
-	if (*batch->found > MATCHES_MAX)
+	CU(cuMemcpyDtoH(&found, batch->found_at, sizeof(found)));
+	if (found > MATCHES_MAX)
 		workload_fail("too many matches");
-	values = workload_alloc((*batch->found + 1) * sizeof(*values));
-	CU(cuMemcpyDtoH(values, batch->matches_at, *batch->found * sizeof(*values)));
-	matches_add(matches, values, *batch->found);
+	values = workload_alloc((found + 1) * sizeof(*values));
+	CU(cuMemcpyDtoH(values, batch->matches_at, found * sizeof(*values)));
+	matches_add(matches, values, found);
 	free(values);
-	batch->used = batch->pieces = 0;
+	batch->used = batch->pieces = batch->files = 0;
 }
 
 static void write_result(const struct grep *grep, const struct matches *matches)
@@ -164,7 +199,7 @@ static double run_batches(struct grep *grep, size_t limit)
 		batch_init(&batches[i], limit, grep->corpus.files);
 	began = now_ns();
 	for (uint32_t i = 0; i < grep->corpus.files; i++) {
-		if (batch->used + grep->corpus.sizes[i] > batch->capacity) {
+		if (!fits(grep, batch, i)) {
 			search_batch(grep, batch, kernel, word);
 			batch = batch == batches ? batches + 1 : batches;
 			collect(batch, &matches);
@@ -182,7 +217,7 @@ static double run_batches(struct grep *grep, size_t limit)
 static double run_native(void *program)
 {
 	struct grep *grep = program;
-	return run_batches(grep, total(&grep->corpus));
+	return run_batches(grep, total(&grep->corpus) + (size_t)grep->corpus.files * GREP_AHEAD);
 }
 
 static double run_split(void *program)
@@ -220,26 +255,33 @@ static double run_loop(void *program)
 	struct grep *grep = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)grep->blocks,
 						  .threads = GREP_THREADS,
-						  .callbacks = (uint32_t)grep->slots + 1,
+						  .callbacks = 2 * (uint32_t)grep->slots + 1,
 						  .staging = STAGING,
+						  .readers = READERS,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
 			       .files = grep->corpus.files,
 			       .slots = (uint32_t)grep->slots,
-			       .output = -1,
+			       .most = MATCHES_MAX,
 			       .paths = paths(&grep->corpus)};
-	CUdeviceptr device = host_zeros(sizeof(job));
+	CUdeviceptr device = host_zeros(sizeof(job)), chunks, matches;
 	struct weir_loop_stats stats;
 	struct weir_loop *loop;
+	double seconds;
 
 	memcpy(job.word, grep->corpus.word, grep->length);
 	memcpy(job.result, grep->result, sizeof(job.result));
 	CU(cuModuleLoadData(&grep->w.module, grep_loop_ptx));
 	loop = host_loop(workload_kernel(&grep->w, "grep_loop"), &options);
 	weir_loop_stats(loop, &stats);
-	job.slots_at = host_zeros((size_t)stats.blocks * grep->slots * sizeof(struct grep_slot));
+	CU(cuMemAlloc(&chunks, (size_t)stats.blocks * grep->slots * (GREP_CHUNK + GREP_AHEAD)));
+	CU(cuMemAlloc(&matches, MATCHES_MAX * sizeof(struct grep_match)));
+	job.chunks = chunks;
+	job.matches = matches;
 	workload_upload(device, &job, sizeof(job));
-	return host_loop_run(loop, (void *[]){NULL, &device});
+	seconds = host_loop_run(loop, (void *[]){NULL, &device});
+	weir_loop_free(loop);
+	return seconds;
 }
 
 static const struct host_way ways[] = {
@@ -261,7 +303,7 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 	grep->corpus.files = (uint32_t)workload_pick(&grep->w, grep->w.size, 12, 512);
 	grep->length = (uint32_t)strnlen(grep->corpus.word, GREP_WORD);
 	if (!grep->corpus.folder || grep->length < 2 || grep->length >= GREP_WORD ||
-	    grep->slots < 1 || grep->slots > 31 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
+	    grep->slots < 1 || grep->slots > 15 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
 	    grep->corpus.files < 1 || grep->corpus.files > 1u << 20) {
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);

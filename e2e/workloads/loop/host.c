@@ -24,7 +24,6 @@ double host_loop_run(struct weir_loop *loop, void **parameters)
 	if (code)
 		workload_fail("the loop has ended with %d: %s", code,
 			      strerror(code < 0 ? -code : code));
-	weir_loop_free(loop);
 	return seconds;
 }
 

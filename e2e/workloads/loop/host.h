@@ -8,8 +8,8 @@
 /* A loop around @kernel, that has not run yet. */
 struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options);
 
-/* Runs it and frees it; fails unless it ends by itself with code 0. @parameters: as for
- * cuLaunchKernel(); the first one is not used. Returns the seconds that it ran. */
+/* Runs it; fails unless it ends by itself with code 0. @parameters: as for cuLaunchKernel(); the
+ * first one is not used. Returns the seconds that it ran. The caller frees the loop. */
 double host_loop_run(struct weir_loop *loop, void **parameters);
 
 /* A way to do the same work. It returns seconds. */

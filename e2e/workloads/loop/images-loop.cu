@@ -1,30 +1,35 @@
-/* Image matching in an event loop. Block 0 opens the files and reads the queries. Then each slot takes
- * a chunk of the library, reads it, and compares it with all queries. Who ends last writes the
- * result. */
+/* Image matching in an event loop. Block 0 opens the library and reads the queries. Each slot takes a
+ * chunk of the library, reads it, and compares it with all queries. Who ends last writes the result. */
 #include "block.cuh"
 #include "images.cuh"
 
 #define WRITE 01101 /* O_WRONLY | O_CREAT | O_TRUNC */
 
-enum { LIBRARY, QUERIES, RESULT, FILES };
-
 static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictures);
 
 static __device__ unsigned chunks_of(const image_job *job)
 {
-	return (job->library_n + IMAGE_CHUNK - 1) / IMAGE_CHUNK;
+	return (job->library_n + IMAGE_READ - 1) / IMAGE_READ;
+}
+
+static __device__ void write_result(weir::loop &l, image_job *job)
+{
+	weir::file::open(l, job->result, WRITE, 0600, [=](weir::loop &later, int64_t file) {
+		if (!is_good(later, file))
+			return;
+		uint64_t bytes = job->queries_n * sizeof(image_match);
+
+		weir::file::write(later, static_cast<int>(file), reinterpret_cast<void *>(job->best), bytes, 0,
+				  [=](weir::loop &last, int64_t written) { is_whole(last, written, bytes); });
+	});
 }
 
 static __device__ void end_chunk(weir::loop &l, image_job *job, uint8_t *pictures)
 {
-	uint64_t bytes = job->queries_n * sizeof(image_match);
-
-	if (block_add(&job->done, 1u) + 1 < chunks_of(job)) {
+	if (block_add(&job->done, 1u) + 1 == chunks_of(job))
+		write_result(l, job);
+	else
 		next_chunk(l, job, pictures);
-		return;
-	}
-	weir::file::write(l, job->files[RESULT], reinterpret_cast<void *>(job->best), bytes, 0,
-			  [=](weir::loop &later, int64_t written) { is_whole(later, written, bytes); });
 }
 
 /* Compares @n pictures with the queries from @query on. */
@@ -47,16 +52,19 @@ static __device__ void compare_from(weir::loop &l, image_job *job, uint8_t *pict
 
 static __device__ void next_chunk(weir::loop &l, image_job *job, uint8_t *pictures)
 {
-	unsigned first = block_add(&job->ticket, 1u) * IMAGE_CHUNK;
+	unsigned first = block_add(&job->ticket, 1u) * IMAGE_READ;
 
 	if (first >= job->library_n)
 		return;
-	unsigned n = min(IMAGE_CHUNK, job->library_n - first);
+	unsigned n = min(IMAGE_READ, job->library_n - first);
 	uint64_t bytes = uint64_t{n} * IMAGE_BYTES;
-	weir::file::read(l, job->files[LIBRARY], pictures, bytes, uint64_t{first} * IMAGE_BYTES,
+	weir::file::read(l, job->file, pictures, bytes, uint64_t{first} * IMAGE_BYTES,
 			 [=](weir::loop &later, int64_t got) {
-				 if (is_whole(later, got, bytes))
-					 compare_from(later, job, pictures, first, n, 0);
+				 if (!is_whole(later, got, bytes))
+					 return;
+				 when_known(later, &job->ready, [=](weir::loop &known, int32_t) {
+					 compare_from(known, job, pictures, first, n, 0);
+				 });
 			 });
 }
 
@@ -65,38 +73,31 @@ static __device__ void begin(weir::loop &l, image_job *job)
 	uint8_t *chunks = reinterpret_cast<uint8_t *>(job->chunks);
 
 	for (unsigned i = 0; i < job->slots; i++)
-		next_chunk(l, job, chunks + (size_t(blockIdx.x) * job->slots + i) * IMAGE_CHUNK * IMAGE_BYTES);
+		next_chunk(l, job, chunks + (size_t(blockIdx.x) * job->slots + i) * IMAGE_READ * IMAGE_BYTES);
+}
+
+static __device__ void open_library(weir::loop &l, image_job *job)
+{
+	weir::file::open(l, job->library, 0, 0, [=](weir::loop &later, int64_t file) {
+		if (!is_good(later, file))
+			return;
+		make_known(&job->file, static_cast<int32_t>(file));
+		begin(later, job);
+	});
 }
 
 static __device__ void read_queries(weir::loop &l, image_job *job)
 {
-	uint64_t bytes = uint64_t{job->queries_n} * IMAGE_BYTES;
-
-	weir::file::read(l, job->files[QUERIES], reinterpret_cast<void *>(job->queries_at), bytes, 0,
-			 [=](weir::loop &later, int64_t got) {
-				 if (!is_whole(later, got, bytes))
-					 return;
-				 make_known(&job->ready, 1);
-				 begin(later, job);
-			 });
-}
-
-/* Block 0 opens one file after the other. */
-static __device__ void open_files(weir::loop &l, image_job *job, unsigned i)
-{
-	const char *path = i == LIBRARY ? job->library : i == QUERIES ? job->queries : job->result;
-
-	if (i == FILES) {
-		read_queries(l, job);
-		return;
-	}
-	weir::file::open(l, path, i == RESULT ? WRITE : 0, 0600, [=](weir::loop &later, int64_t file) {
+	weir::file::open(l, job->queries, 0, 0, [=](weir::loop &later, int64_t file) {
 		if (!is_good(later, file))
 			return;
-		if (threadIdx.x == 0)
-			job->files[i] = static_cast<int32_t>(file);
-		__syncthreads();
-		open_files(later, job, i + 1);
+		uint64_t bytes = uint64_t{job->queries_n} * IMAGE_BYTES;
+
+		weir::file::read(later, static_cast<int>(file), reinterpret_cast<void *>(job->queries_at), bytes, 0,
+				 [=](weir::loop &last, int64_t got) {
+					 if (is_whole(last, got, bytes))
+						 make_known(&job->ready, 1);
+				 });
 	});
 }
 
@@ -105,9 +106,11 @@ extern "C" __global__ void __launch_bounds__(IMAGE_THREADS, 6) images_loop(weir:
 	weir::loop loop(args);
 
 	loop.run([=](weir::loop &l) {
-		if (blockIdx.x == 0)
-			open_files(l, job, 0);
-		else
-			when_known(l, &job->ready, [=](weir::loop &later, int32_t) { begin(later, job); });
+		if (blockIdx.x != 0) {
+			when_known(l, &job->file, [=](weir::loop &later, int32_t) { begin(later, job); });
+			return;
+		}
+		open_library(l, job);
+		read_queries(l, job);
 	});
 }

@@ -218,25 +218,28 @@ static double run_loop(void *program)
 	struct match *match = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)match->blocks,
 						  .threads = IMAGE_THREADS,
-						  .callbacks = (uint32_t)match->slots + 1,
+						  .callbacks = (uint32_t)match->slots + 2,
 						  .staging = STAGING,
 						  .name = "images"};
 	CUdeviceptr device = host_zeros(sizeof(match->job));
 	struct weir_loop_stats stats;
 	struct weir_loop *loop;
+	double seconds;
 
 	CU(cuModuleLoadData(&match->w.module, images_loop_ptx));
 	loop = host_loop(workload_kernel(&match->w, "images_loop"), &options);
 	weir_loop_stats(loop, &stats);
-	match->job.ready = -1;
+	match->job.file = match->job.ready = -1;
 	match->job.slots = (uint32_t)match->slots;
 	match->job.queries_at = host_zeros(queries_bytes(match));
 	match->job.best = host_zeros(match->job.queries_n * sizeof(image_match));
 	CU(cuMemsetD8(match->job.best, 0xff, match->job.queries_n * sizeof(image_match)));
 	match->job.chunks =
-		host_zeros((size_t)stats.blocks * match->slots * IMAGE_CHUNK * IMAGE_BYTES);
+		host_zeros((size_t)stats.blocks * match->slots * IMAGE_READ * IMAGE_BYTES);
 	workload_upload(device, &match->job, sizeof(match->job));
-	return host_loop_run(loop, (void *[]){NULL, &device});
+	seconds = host_loop_run(loop, (void *[]){NULL, &device});
+	weir_loop_free(loop);
+	return seconds;
 }
 
 static const struct host_way ways[] = {
@@ -269,7 +272,7 @@ static const struct host_way *parse(struct match *match, int argc, char **argv)
 	workload_parse(&match->w, argc, argv, "finds pictures; --size: number in the library", own);
 	match->job.library_n = (uint32_t)workload_pick(&match->w, match->w.size, 600, 25000);
 	match->job.queries_n = (uint32_t)workload_pick(&match->w, queries, 20, 2000);
-	if (!match->folder || match->slots < 1 || match->slots > 31 ||
+	if (!match->folder || match->slots < 1 || match->slots > 30 ||
 	    match->job.library_n > PARTS_MAX * IMAGE_CHUNK || match->job.queries_n > 1u << 20) {
 		fprintf(stderr, "loop-images: --folder: needed; the others: out of range\n");
 		exit(2);
@@ -279,7 +282,7 @@ static const struct host_way *parse(struct match *match, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct match match = {.w = {.seed = 1}, .slots = 2, .way = "loop"};
+	static struct match match = {.w = {.seed = 1}, .slots = 1, .way = "loop"};
 	const struct host_way *way = parse(&match, argc, argv);
 	struct image_job *job = &match.job;
 	double seconds;

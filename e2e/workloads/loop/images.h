@@ -5,7 +5,8 @@
 
 #define IMAGE_BYTES   1024u /* 32 x 32 grey values */
 #define IMAGE_GROUP   16u   /* queries that are compared together */
-#define IMAGE_CHUNK   64u   /* pictures that are read at once */
+#define IMAGE_CHUNK   64u   /* pictures that a block of a launch compares */
+#define IMAGE_READ    32u   /* pictures that a loop reads at once */
 #define IMAGE_THREADS 256
 
 /* A result: the sum of squared differences in the upper 32 bits, the picture's number below. The
@@ -19,9 +20,9 @@ struct image_job {
 	uint32_t slots;      /* chunks of a block at a time */
 	uint32_t ticket;     /* the next chunk */
 	uint32_t done;       /* chunks that are compared */
-	int32_t files[3];    /* of the loop: library, queries, result */
-	int32_t ready;       /* -1 until block 0 has opened the files and read the queries */
+	int32_t file;        /* of the loop: the library; -1 until block 0 has opened it */
+	int32_t ready;       /* -1 until block 0 has read the queries */
 	uint64_t queries_at; /* device addresses: the queries, */
 	uint64_t best;       /* image_match[queries_n], */
-	uint64_t chunks;     /* IMAGE_CHUNK pictures for each slot of each block */
+	uint64_t chunks;     /* IMAGE_READ pictures for each slot of each block */
 };

@@ -34,10 +34,10 @@ PORT(angle_pairs, ANGLE_THREADS, 1,
       unsigned long long *counts, int same),
      angle_part({a, b, na, nb, limits, counts, same}, p, n))
 
-PORT(bucket_count, BUCKET_PASS, 4, (const float *keys, unsigned *counts, unsigned *slots, unsigned keys_n, unsigned buckets),
+PORT(bucket_count, BUCKET_PASS, KEYS_CHUNK, (const float *keys, unsigned *counts, unsigned *slots, unsigned keys_n, unsigned buckets),
      bucket_count_of(n, keys, counts, slots, keys_n, buckets))
 
-PORT(bucket_scatter, BUCKET_PASS, 4,
+PORT(bucket_scatter, BUCKET_PASS, KEYS_CHUNK,
      (const float *keys, const unsigned *starts, const unsigned *slots, float *out, unsigned keys_n,
       unsigned buckets),
      bucket_scatter_of(n, keys, starts, slots, out, keys_n, buckets))
@@ -59,7 +59,7 @@ static __device__ void suffix_part(const suffix_work &work, const parts &p, unsi
 		suffix_matches(work, n / p.segments, from + i);
 }
 
-PORT(suffix_match, SUFFIX_THREADS, 1,
+PORT(suffix_match, SUFFIX_THREADS, SUFFIX_CHUNK,
      (const unsigned char *text, const unsigned *array, unsigned text_n, const unsigned char *queries,
       unsigned *results, unsigned count),
      suffix_part({text, array, text_n, queries, results, count}, p, n))

@@ -15,3 +15,8 @@ struct parts {
 
 #define ANGLE_SEGMENT  1024 /* of the other points, in a part */
 #define SUFFIX_SEGMENT 8    /* bases of a query, in a part */
+
+/* Parts that a block of a loop draws at a time. Keys: their parts are short. Suffixes: all parts of
+ * a query, which then stays in the L1 cache, as in the original kernel. */
+#define KEYS_CHUNK   8
+#define SUFFIX_CHUNK 8

@@ -45,9 +45,10 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	double seconds;
 
 	weir_loop_stats(loop, &stats);
-	job.texts = host_zeros((size_t)stats.blocks * job.slots * TOKENS_DOC);
+	job.texts = host_zeros((size_t)stats.blocks * job.slots * TOKENS_BATCH * TOKENS_DOC);
 	workload_upload(device, &job, sizeof(job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
+	weir_loop_free(loop);
 	CU(cuMemFree(job.texts));
 	return seconds;
 }

@@ -5,7 +5,8 @@
  * A round is one pass; with --repeat N (lava-md and suffix-match, which only write results) N
  * passes: launches behind each other, or one loop over the parts of all.
  *
- * cpu_us is what inputs and the CPU's result took, on all processors.
+ * cpu_us is what inputs and the CPU's result took, on all processors; setup_us what it takes to
+ * make the loops of a round and to free them, which is no part of `us`.
  *
  * With --wait it begins when it reads a line: several programs can then begin together. */
 #include <inttypes.h>
@@ -30,10 +31,14 @@ static const struct port {
 	unsigned segment, of_argument; /* a segment's length; the argument that is divided into
 					  segments, from 1; 0: @all is divided */
 	unsigned all;
+	unsigned chunk; /* parts that a block of the loop draws at a time */
 } ports[] = {
-	{"box_forces", 1, 0, 1},   {"angle_pairs", ANGLE_SEGMENT, 4, 0},
-	{"bucket_count", 1, 0, 1}, {"bucket_scatter", 1, 0, 1},
-	{"bucket_merge", 1, 0, 1}, {"suffix_match", SUFFIX_SEGMENT, 0, 64},
+	{"box_forces", 1, 0, 1, 1},
+	{"angle_pairs", ANGLE_SEGMENT, 4, 0, 1},
+	{"bucket_count", 1, 0, 1, KEYS_CHUNK},
+	{"bucket_scatter", 1, 0, 1, KEYS_CHUNK},
+	{"bucket_merge", 1, 0, 1, 1},
+	{"suffix_match", SUFFIX_SEGMENT, 0, 64, SUFFIX_CHUNK},
 };
 
 struct program {
@@ -43,10 +48,10 @@ struct program {
 	uint64_t repeat;
 	bool waits;
 	CUmodule module;
-	CUdeviceptr ticket;
+	CUdeviceptr tickets;                   /* of the loops */
 	struct weir_loop *loops[LAUNCHES_MAX]; /* of the round, by launch */
 	struct plan plan;
-	struct samples us;
+	struct samples us, setup_us;
 };
 
 static const struct port *port_of(const struct plan_launch *launch)
@@ -68,7 +73,8 @@ static struct parts parts_of(const struct program *program, const struct plan_la
 			      .segments = segments,
 			      .repeat = (uint32_t)program->repeat,
 			      .grid = {grid[0], grid[1], grid[2]},
-			      .ticket = (uint32_t *)program->ticket};
+			      .ticket = (uint32_t *)program->tickets +
+					(launch - program->plan.launches)};
 }
 
 static CUfunction port_kernel(const struct program *program, const struct plan_launch *launch,
@@ -82,13 +88,13 @@ static CUfunction port_kernel(const struct program *program, const struct plan_l
 	return kernel;
 }
 
-/* Blocks of @launch that the GPU runs at a time. */
-static unsigned resident(const struct program *program, const struct plan_launch *launch)
+/* Blocks of @kernel that the GPU runs at a time, in the shape of @launch. */
+static unsigned resident(const struct program *program, CUfunction kernel,
+			 const struct plan_launch *launch)
 {
 	int blocks;
 
-	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch->kernel->function,
-						       (int)launch->shape.block[0],
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, (int)launch->shape.block[0],
 						       launch->shape.shared));
 	return (unsigned)(blocks * program->w.sm_count);
 }
@@ -98,7 +104,8 @@ static void launch_split(const struct program *program, const struct plan_launch
 {
 	CUfunction kernel = port_kernel(program, launch, "split");
 	struct parts parts = parts_of(program, launch);
-	unsigned chunk = program->chunk ? (unsigned)program->chunk : resident(program, launch);
+	unsigned chunk = program->chunk ? (unsigned)program->chunk
+					: resident(program, launch->kernel->function, launch);
 	void *all[PLAN_ARGUMENTS_MAX + 1];
 
 	memcpy(all, parameters, launch->argument_count * sizeof(*all));
@@ -117,7 +124,6 @@ static void launch_loop(struct program *program, const struct plan_launch *launc
 
 	memcpy(all + 1, parameters, launch->argument_count * sizeof(*all));
 	all[1 + launch->argument_count] = &parts;
-	CU(cuMemsetD32Async(program->ticket, 0, 1, program->plan.stream));
 	CU(cuStreamSynchronize(program->plan.stream));
 	(void)host_loop_run(program->loops[launch - program->plan.launches], all);
 }
@@ -145,39 +151,61 @@ static void launch(void *data, struct plan *plan, const struct plan_launch *laun
 		launch_loop(program, launched, parameters);
 }
 
-/* Loops run once, so each round has its own. */
+/* Loops run once, so each round has its own. A block beyond those that draw something would only
+ * cost time at the start. */
 static void make_loops(struct program *program)
 {
+	CU(cuMemsetD32(program->tickets, 0, LAUNCHES_MAX));
+	CU(cuCtxSynchronize());
 	for (size_t i = 0; i < program->plan.launch_count && i < LAUNCHES_MAX; i++) {
 		const struct plan_launch *launched = &program->plan.launches[i];
-		const struct weir_loop_options options = {
-			.threads = launched->shape.block[0],
-			.shared = launched->shape.shared,
-			.callbacks = 2, /* that of a part, and the next */
-			.staging = 1,
-			.name = program->only};
+		const struct port *port = port_of(launched);
+		struct weir_loop_options options = {.threads = launched->shape.block[0],
+						    .shared = launched->shape.shared,
+						    .callbacks =
+							    2, /* that of a part, and the next */
+						    .staging = 1,
+						    .name = program->only};
 
-		if (port_of(launched))
-			program->loops[i] =
-				host_loop(port_kernel(program, launched, "loop"), &options);
+		if (!port)
+			continue;
+		CUfunction kernel = port_kernel(program, launched, "loop");
+		struct parts parts = parts_of(program, launched);
+		uint64_t draws =
+			((uint64_t)parts.total * parts.repeat + port->chunk - 1) / port->chunk;
+
+		options.blocks = (uint32_t)smaller(resident(program, kernel, launched), draws);
+		program->loops[i] = host_loop(kernel, &options);
+	}
+}
+
+static void free_loops(struct program *program)
+{
+	for (size_t i = 0; i < LAUNCHES_MAX; i++) {
+		weir_loop_free(program->loops[i]);
+		program->loops[i] = NULL;
 	}
 }
 
 static void run_round(struct program *program)
 {
 	struct plan *plan = &program->plan;
-	uint64_t began;
-
 	bool is_loop = strcmp(program->way, "loop") == 0;
+	uint64_t began = now_ns();
+	double setup;
 
 	if (is_loop)
 		make_loops(program);
+	setup = host_seconds(began);
 	plan_prepare(plan);
 	began = now_ns();
 	for (uint64_t i = 0; i < (is_loop ? 1 : program->repeat); i++)
 		plan_queue(plan);
 	CU(cuStreamSynchronize(plan->stream));
 	samples_add(&program->us, (double)(now_ns() - began) / 1e3);
+	began = now_ns();
+	free_loops(program);
+	samples_add(&program->setup_us, (setup + host_seconds(began)) * 1e6);
 }
 
 static const struct benchmark *find(const char *name)
@@ -238,7 +266,7 @@ int main(int argc, char **argv)
 
 	workload_open(w, NULL);
 	CU(cuModuleLoadData(&program.module, parts_ptx));
-	program.ticket = host_zeros(sizeof(uint32_t));
+	program.tickets = host_zeros(LAUNCHES_MAX * sizeof(uint32_t));
 	began = now_ns();
 	plan_init(&program.plan, benchmark, w,
 		  w->size ? (uint32_t)w->size
@@ -248,7 +276,7 @@ int main(int argc, char **argv)
 	program.plan.launcher = launch;
 	program.plan.launcher_data = &program;
 	run_round(&program); /* lazy loading */
-	program.us.n = 0;
+	program.us.n = program.setup_us.n = 0;
 	workload_ready(w);
 	if (program.waits && !fgets(line, sizeof(line), stdin))
 		return 0;
@@ -259,10 +287,12 @@ int main(int argc, char **argv)
 
 	plan_check(&program.plan);
 	samples_sort(&program.us);
+	samples_sort(&program.setup_us);
 	printf("{\"workload\":\"%s\",\"way\":\"%s\",\"size\":%u,\"rounds\":%zu,\"seconds\":%.6f,"
-	       "\"us\":%.1f,\"cpu_us\":%.1f,\"hash\":\"%016" PRIx64 "\"}\n",
+	       "\"us\":%.1f,\"setup_us\":%.1f,\"cpu_us\":%.1f,\"hash\":\"%016" PRIx64 "\"}\n",
 	       benchmark->name, program.way, program.plan.size, program.us.n, seconds,
-	       samples_quantile(&program.us, 0.5), cpu_seconds * 1e6, program.plan.hash);
+	       samples_quantile(&program.us, 0.5), samples_quantile(&program.setup_us, 0.5),
+	       cpu_seconds * 1e6, program.plan.hash);
 	plan_deinit(&program.plan);
 	CU(cuModuleUnload(program.module));
 	workload_close(w);

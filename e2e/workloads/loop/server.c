@@ -85,7 +85,7 @@ static void open_driven(struct server *server, struct workload *w)
 	const struct service *service = server->front.service;
 	size_t requests = FRONT_CONNECTIONS_MAX * server->request_bytes,
 	       replies = FRONT_CONNECTIONS_MAX * server->reply_bytes;
-	uint32_t tiles = server->front.size / MATMUL_TILE;
+	uint32_t tiles = (server->front.size + MATMUL_TILE - 1) / MATMUL_TILE;
 	bool is_matmul = strcmp(service->name, "matmul") == 0;
 	char name[32];
 

@@ -199,8 +199,8 @@ static bool kv_is_right(const struct conversation *conversation, const void *req
 static const struct service services[] = {
 	{"echo", 32, 64, 64, ECHO_BYTES_MAX, 16, echo_bytes, echo_bytes, 0, echo_answer, echo_make,
 	 echo_is_right},
-	{"matmul", MATMUL_TILE *MATMUL_TILE, 16, 256, MATMUL_ROWS_MAX, MATMUL_TILE,
-	 matmul_request_bytes, matmul_reply_bytes, 0, matmul_answer, matmul_make, matmul_is_right},
+	{"matmul", MATMUL_THREADS, 16, 256, MATMUL_ROWS_MAX, MATMUL_STEP, matmul_request_bytes,
+	 matmul_reply_bytes, 0, matmul_answer, matmul_make, matmul_is_right},
 	{"kv", 32, 0, 0, 0, 1, kv_bytes, kv_bytes, KV_SLOTS * sizeof(struct kv_slot), kv_answer,
 	 kv_make, kv_is_right},
 };

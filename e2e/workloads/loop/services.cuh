@@ -19,28 +19,72 @@ static __device__ void echo(unsigned bytes, const void *request, void *reply)
 	__syncthreads();
 }
 
-/* One tile of the product of two n x n matrices; blocks of MATMUL_TILE * MATMUL_TILE threads. */
+/* The part of a tile's operands that MATMUL_STEP terms of its sums need. Each thread brings 4 elements of
+ * both. Those outside of the matrices are 0. */
+struct step {
+	float4 a, b;
+};
+
+static __device__ float4 quad(const float *at, bool is_inside)
+{
+	return is_inside ? *reinterpret_cast<const float4 *>(at) : make_float4(0, 0, 0, 0);
+}
+
+static __device__ step load_step(unsigned n, const float *a, const float *b, unsigned row, unsigned column, unsigned k)
+{
+	unsigned a_row = row + threadIdx.x / 4, a_k = k + threadIdx.x % 4 * 4;
+	unsigned b_k = k + threadIdx.x / 16, b_column = column + threadIdx.x % 16 * 4;
+
+	return {quad(a + size_t(a_row) * n + a_k, a_row < n), quad(b + size_t(b_k) * n + b_column, b_column < n)};
+}
+
+/* One tile of the product of two n x n matrices, by MATMUL_THREADS threads. Each loads for the next step
+ * while it computes with this one. */
 static __device__ void multiply_tile(unsigned n, const float *a, const float *b, float *c, unsigned tile)
 {
-	__shared__ float tile_a[MATMUL_TILE][MATMUL_TILE], tile_b[MATMUL_TILE][MATMUL_TILE];
-	unsigned x = threadIdx.x % MATMUL_TILE, y = threadIdx.x / MATMUL_TILE, across = n / MATMUL_TILE;
-	unsigned column = tile % across * MATMUL_TILE + x, row = tile / across * MATMUL_TILE + y;
-	float sum = 0;
+	__shared__ alignas(16) float tile_a[MATMUL_STEP][MATMUL_TILE + 4], tile_b[MATMUL_STEP][MATMUL_TILE];
+	unsigned x = threadIdx.x % 16, y = threadIdx.x / 16, across = (n + MATMUL_TILE - 1) / MATMUL_TILE;
+	unsigned row = tile / across * MATMUL_TILE, column = tile % across * MATMUL_TILE;
+	step next = load_step(n, a, b, row, column, 0);
+	float4 sum[4] = {};
 
-	for (unsigned k = 0; k < n; k += MATMUL_TILE) {
-		tile_a[y][x] = a[row * n + k + x];
-		tile_b[y][x] = b[(k + y) * n + column];
+	for (unsigned k = 0; k < n; k += MATMUL_STEP) {
+		float *to = &tile_a[threadIdx.x % 4 * 4][threadIdx.x / 4];
+
+		to[0] = next.a.x;
+		to[MATMUL_TILE + 4] = next.a.y;
+		to[2 * (MATMUL_TILE + 4)] = next.a.z;
+		to[3 * (MATMUL_TILE + 4)] = next.a.w;
+		*reinterpret_cast<float4 *>(&tile_b[y][4 * x]) = next.b;
 		__syncthreads();
-		for (unsigned i = 0; i < MATMUL_TILE; i++)
-			sum += tile_a[y][i] * tile_b[i][x];
+		if (k + MATMUL_STEP < n)
+			next = load_step(n, a, b, row, column, k + MATMUL_STEP);
+#pragma unroll
+		for (unsigned i = 0; i < MATMUL_STEP; i++) {
+			float4 rows = *reinterpret_cast<const float4 *>(&tile_a[i][4 * y]);
+			float4 columns = *reinterpret_cast<const float4 *>(&tile_b[i][4 * x]);
+			const float of[4] = {rows.x, rows.y, rows.z, rows.w};
+
+#pragma unroll
+			for (unsigned r = 0; r < 4; r++) {
+				sum[r].x += of[r] * columns.x;
+				sum[r].y += of[r] * columns.y;
+				sum[r].z += of[r] * columns.z;
+				sum[r].w += of[r] * columns.w;
+			}
+		}
 		__syncthreads();
 	}
-	c[row * n + column] = sum;
+	for (unsigned r = 0; r < 4; r++)
+		if (row + 4 * y + r < n && column + 4 * x < n)
+			*reinterpret_cast<float4 *>(c + size_t(row + 4 * y + r) * n + column + 4 * x) = sum[r];
 }
 
 static __device__ unsigned matmul_tiles(unsigned n)
 {
-	return (n / MATMUL_TILE) * (n / MATMUL_TILE);
+	unsigned across = (n + MATMUL_TILE - 1) / MATMUL_TILE;
+
+	return across * across;
 }
 
 /* The slot of @key, or nullptr: there is none, and with @adds no room for one. One thread calls. */

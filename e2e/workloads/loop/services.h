@@ -9,7 +9,9 @@
 #define ECHO_BYTES_MAX (64u << 10)
 
 /* matmul: two square matrices of floats, row-major; the reply is their product. Size: rows. */
-#define MATMUL_TILE     16
+#define MATMUL_TILE     64  /* rows and columns of the product that a block computes together */
+#define MATMUL_STEP     16  /* of its sums at a time; divides the number of rows */
+#define MATMUL_THREADS  256 /* of a block; each has 4 x 4 elements of a tile */
 #define MATMUL_ROWS_MAX 512u
 
 /* kv: a key-value store. Size: not used. */

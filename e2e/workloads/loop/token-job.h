@@ -11,6 +11,7 @@
 #define TOKENS_ROW     64u   /* tokens of a document */
 #define TOKENS_DOC     4096u /* bytes of a document, at most */
 #define TOKENS_THREADS 128
+#define TOKENS_BATCH   32u /* documents that a loop reads at once */
 #define TOKEN_PAD      0u
 #define TOKEN_UNKNOWN  1u
 
@@ -30,7 +31,7 @@ struct token_job {
 	uint32_t documents;
 	uint32_t dimension;       /* floats of a row of the table; a multiple of 4 */
 	uint32_t vocabulary_mask; /* its places - 1; their number is a power of two */
-	uint32_t slots;           /* documents of a block at a time */
+	uint32_t slots;           /* batches of documents of a block at a time */
 	uint32_t ticket;          /* the next document */
 	uint32_t unused;
 	uint64_t offsets;    /* device addresses, like all below: uint64_t[documents + 1], places in
@@ -39,5 +40,5 @@ struct token_job {
 	uint64_t table;      /* float[numbers][dimension] */
 	uint64_t numbers;    /* uint32_t[documents][TOKENS_ROW] */
 	uint64_t tensor;     /* float[documents][TOKENS_ROW][dimension] */
-	uint64_t texts;      /* TOKENS_DOC bytes for each slot of each block */
+	uint64_t texts;      /* TOKENS_BATCH * TOKENS_DOC bytes for each slot of each block */
 };

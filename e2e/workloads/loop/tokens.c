@@ -217,7 +217,7 @@ static void parse(struct texts *texts, int argc, char **argv)
 		{"dimension", OPTION_NUMBER, &dimension, "of the table"},
 		{"blocks", OPTION_NUMBER, &texts->blocks, "of the loop; default: as many as fit"},
 		{"slots", OPTION_NUMBER, &texts->slots,
-		 "documents of a block of the loop at a time"},
+		 "batches of documents of a block of the loop at a time"},
 		{0}};
 	struct pipeline *pipeline = &texts->pipeline;
 	uint32_t places = 1;

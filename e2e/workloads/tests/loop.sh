@@ -30,7 +30,7 @@ for way in cpu native split loop; do
     check "images, $way: finds the most similar" run images --way $way --folder "$tmp/files" --seed 5
 done
 check "grep, loop: words across the borders of chunks" \
-    run grep --way loop --folder "$tmp/files" --size 3 --bytes 700000 --word tion --seed 6
+    run grep --way loop --folder "$tmp/files" --size 2 --bytes 1500000 --word tion --seed 6
 for way in cpu native loop; do
     check "tokens, $way: numbers and tensor are right" run tokens --way $way --folder "$tmp/files" --seed 7
 done
@@ -73,8 +73,8 @@ for service in echo matmul kv; do
     done
 done
 
-serve --service matmul --way loop --size 64
-check "matmul, loop: requests that come in pieces" run client --service matmul --size 64 --port "$port" --connections 2 --iterations 4
+serve --service matmul --way loop --size 80
+check "matmul, loop: requests that come in pieces, and tiles across the edge" run client --service matmul --size 80 --port "$port" --connections 2 --iterations 4
 check "matmul, loop: it stops" ends_well 4
 serve --service kv --way loop
 check "kv, loop: more connections than callbacks" run client --service kv --port "$port" --connections 64 --iterations 640
