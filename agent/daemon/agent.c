@@ -263,6 +263,7 @@ static void connect_parts(struct agent *agent)
 	agent->report = (struct report){.config = &agent->config,
 					.gpus = &agent->gpus,
 					.tenants = &agent->tenants,
+					.mps = &agent->mps,
 					.pods = agent->pods};
 	agent->pipes = (struct pipes){.config = &agent->config,
 				      .mps = &agent->mps,

@@ -130,7 +130,7 @@ static void looked(struct monitor *monitor, uint64_t now)
 	for (unsigned i = 0; i < monitor->n; i++)
 		disobedience_look(report->events, report->pods, monitor->all[i].gpu);
 	for (unsigned i = 0; i < monitor->n; i++) {
-		overrun_look(monitor->all[i].gpu, &report->config->overruns, now);
+		overrun_look(monitor->all[i].gpu, report->mps, &report->config->overruns, now);
 		overrun_tell(report->events, report->pods, monitor->all[i].gpu);
 	}
 	for (unsigned i = 0; i < monitor->n; i++)

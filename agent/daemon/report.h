@@ -12,12 +12,14 @@
 #include "kubernetes/pod-fetch.h"
 
 struct config;
+struct mps;
 struct tenants;
 
 struct report {
 	const struct config *config;
 	struct gpus *gpus;
 	struct tenants *tenants;
+	struct mps *mps;
 	struct pods *pods; /* NULL: no Kubernetes */
 	struct monitor monitor;
 	struct unregistered unregistered;
@@ -30,7 +32,7 @@ struct report {
 	struct labels labels;
 };
 
-/* Starts to watch the GPUs, and to report as the configuration says. The first four members are
+/* Starts to watch the GPUs, and to report as the configuration says. The first five members are
  * set. */
 int report_init(struct report *report, struct loop *loop, bool standalone);
 /* Accepts any state of report_init(). */

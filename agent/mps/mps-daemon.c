@@ -14,16 +14,15 @@
 #include "weir/file.h"
 #include "weir/log.h"
 
-#define PAUSE_MIN      (100 * NS_PER_MS)
-#define PAUSE_MAX      (30 * NS_PER_S)
-#define STEADY         (60 * NS_PER_S) /* after this long up, the next pause is the shortest again */
-#define LOOK_SOON      (200 * NS_PER_MS) /* while it starts or ends */
-#define START_TIME     (10 * NS_PER_S)   /* to answer */
-#define ANSWER_SECONDS 5
-#define QUIT_SECONDS   3
-#define LOG_MAX        (1 << 20) /* bytes */
-#define STRANDED_MAX   3
-#define SILENT_MAX     3
+#define PAUSE_MIN    (100 * NS_PER_MS)
+#define PAUSE_MAX    (30 * NS_PER_S)
+#define STEADY       (60 * NS_PER_S) /* after this long up, the next pause is the shortest again */
+#define LOOK_SOON    (200 * NS_PER_MS) /* while it starts or ends */
+#define START_TIME   (10 * NS_PER_S)   /* to answer */
+#define QUIT_SECONDS 3
+#define LOG_MAX      (1 << 20) /* bytes */
+#define STRANDED_MAX 3
+#define SILENT_MAX   3
 
 static bool is_of_level(const struct mps_daemon *daemon)
 {
@@ -73,6 +72,7 @@ static uint64_t period(const struct mps_daemon *daemon)
 static void forget_process(struct mps_daemon *daemon)
 {
 	mps_question_stop(&daemon->question);
+	mps_work_forget(daemon);
 	loop_io_deinit(&daemon->death);
 	closep(&daemon->process);
 	daemon->process = -1;
@@ -228,7 +228,7 @@ static void quit_answered(struct mps_question *question, const char *answer)
 
 static void ask(struct mps_daemon *daemon, const char *command, mps_answered_fn *answered)
 {
-	unsigned seconds = answered == quit_answered ? QUIT_SECONDS : ANSWER_SECONDS;
+	unsigned seconds = answered == quit_answered ? QUIT_SECONDS : MPS_ANSWER_SECONDS;
 
 	if (mps_ask(&daemon->question, daemon->mps->loop, &daemon->mps->program, daemon->folder,
 		    command, seconds, answered) < 0)
@@ -502,6 +502,7 @@ void mps_daemon_adopt(struct mps_daemon *daemon)
 void mps_daemon_deinit(struct mps_daemon *daemon)
 {
 	mps_question_stop(&daemon->question);
+	mps_work_forget(daemon);
 	loop_io_deinit(&daemon->death);
 	loop_timer_deinit(&daemon->timer);
 	if (daemon->pid && !daemon->mps->config->keep) {

@@ -11,8 +11,9 @@
 
 #include "weir/loop.h"
 
-#define MPS_SERVERS_MAX 16  /* of a daemon; more than one if it serves one user at a time */
-#define MPS_CLIENTS_MAX 512 /* of a daemon that are looked at */
+#define MPS_SERVERS_MAX    16  /* of a daemon; more than one if it serves one user at a time */
+#define MPS_CLIENTS_MAX    512 /* of a daemon that are looked at */
+#define MPS_ANSWER_SECONDS 5
 
 struct config_mps;
 struct mps_server;
@@ -25,6 +26,14 @@ enum mps_state {
 	MPS_WAITING,  /* pause before the next start */
 	MPS_DRAINING, /* ends with its last client */
 	MPS_ENDING,
+};
+
+/* mps-work.c's. The client whose work the servers are to end. */
+struct mps_work {
+	struct mps_question question;
+	pid_t client;   /* 0: none */
+	unsigned asked; /* servers */
+	bool done;
 };
 
 struct mps_daemon {
@@ -42,6 +51,7 @@ struct mps_daemon {
 	struct loop_io death;
 	struct loop_timer timer; /* next look, start or kill, by state */
 	struct mps_question question;
+	struct mps_work work;
 	uint64_t since, pause; /* start of the state; pause before the next start, ns */
 
 	/* As the last answers say. Clients only of a level's daemon. */
@@ -86,6 +96,8 @@ void mps_daemon_want(struct mps_daemon *daemon, bool wanted);
 int mps_daemon_make_folders(const struct mps_daemon *daemon);
 /* Asks about servers and clients soon. */
 void mps_daemon_look_soon(struct mps_daemon *daemon);
+/* Its servers are gone. */
+void mps_work_forget(struct mps_daemon *daemon);
 /* The socket of its server, opened with O_PATH; -EAGAIN: it starts; another errno: there is none.
  */
 int mps_open(const struct mps_daemon *daemon);

@@ -30,6 +30,16 @@ void mps_want(struct mps *mps, const char *gpu, bool wanted);
 struct mps_daemon *mps_want_level(struct mps *mps, struct gpu *gpu, uint8_t level);
 /* Says whether a GPU may have daemons of levels. Those that run are wanted then. */
 void mps_allow_levels(struct mps *mps, struct gpu *gpu, bool allowed);
+/* Of a client whose work its server is to end. */
+enum mps_ending {
+	MPS_NOT_SERVED, /* no server of ours has it */
+	MPS_ENDS_WORK,  /* call again */
+	MPS_ENDED_WORK, /* or the server has not answered in time */
+};
+
+/* Has the server of the GPU's client @pid end its work on the GPU (mps-work.c). If that ended with
+ * the process, it would be a fault of all clients of the server. */
+enum mps_ending mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid);
 /* All wanted daemons answer. */
 bool mps_complete(const struct mps *mps);
 void mps_metrics_write(FILE *out, const struct mps *mps);

@@ -7,6 +7,7 @@
 #include "common/process.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
+#include "mps/mps.h"
 #include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
@@ -75,12 +76,34 @@ static void report(struct client *client)
 		    (double)client->overrun.time / 1e9);
 }
 
-static void end(struct client *client)
+static void tell_end(struct client *client)
 {
 	struct usage *usage = tenant_usage(client->tenant, client->gpu);
-	int r = process_signal(client->process, SIGKILL);
 
-	if (r == -ESRCH || client->overrun.killed)
+	if (client->overrun.ending)
+		return;
+	client->overrun.ending = true;
+	if (usage)
+		usage->quotas.overruns_killed++;
+	log_limited(LOG_WARNING, 1, WHOSE "process %d is killed: its kernel did not leave the GPU",
+		    WHO(client->tenant), (int)client->pid);
+}
+
+/* Its server ends its work, after which the process may end by itself. */
+static bool ends_work(struct client *client, struct mps *mps)
+{
+	return !client->overrun.killed && client_is_concurrent(client) &&
+	       mps_end_work(mps, client->gpu, client->pid) == MPS_ENDS_WORK;
+}
+
+static void end(struct client *client, struct mps *mps)
+{
+	if (ends_work(client, mps)) {
+		tell_end(client);
+		return;
+	}
+	int r = process_signal(client->process, SIGKILL);
+	if (r == -ESRCH)
 		return;
 	if (r < 0) {
 		log_limited(LOG_ERROR, 60, "cannot kill process %d: %s", (int)client->pid,
@@ -88,16 +111,19 @@ static void end(struct client *client)
 		return;
 	}
 	client->overrun.killed = true;
-	if (usage)
-		usage->quotas.overruns_killed++;
-	log_limited(LOG_WARNING, 1, WHOSE "killed process %d: its kernel did not leave the GPU",
-		    WHO(client->tenant), (int)client->pid);
+	tell_end(client);
 }
 
-static void look(struct client *client, const struct config_overruns *config, uint64_t now)
+static void look(struct client *client, struct mps *mps, const struct config_overruns *config,
+		 uint64_t now)
 {
 	struct overrun *overrun = &client->overrun;
 
+	/* Its kernel may be gone. Its context is, then. */
+	if (overrun->ending && config->action == OVERRUNS_KILL) {
+		end(client, mps);
+		return;
+	}
 	count(client, now);
 	if (overrun->time < config->after * NS_PER_S)
 		return;
@@ -110,16 +136,17 @@ static void look(struct client *client, const struct config_overruns *config, ui
 	if (!overrun->told)
 		report(client);
 	if (config->action == OVERRUNS_KILL)
-		end(client);
+		end(client, mps);
 }
 
-void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_t now)
+void overrun_look(struct gpu *gpu, struct mps *mps, const struct config_overruns *config,
+		  uint64_t now)
 {
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		if (config->action == OVERRUNS_IGNORE)
 			client->overrun = (struct overrun){0};
 		else
-			look(client, config, now);
+			look(client, mps, config, now);
 	}
 }
 

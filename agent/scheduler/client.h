@@ -36,7 +36,9 @@ struct overrun {
 	uint64_t said;   /* ns, what the client said at the last look; */
 	uint64_t looked; /* when that was */
 	uint64_t asked;  /* when the driver was asked whether it runs; 0: not yet */
-	bool told, killed;
+	bool told;
+	bool ending; /* its process is killed, or its server ends its work before that */
+	bool killed;
 };
 
 struct client {

@@ -298,6 +298,49 @@ static void clients_may_finish(void **state)
 	assert_int_equal(daemon->pid, 0);
 }
 
+/* The stand-in's clients without a process leave when their work is ended. */
+static void the_work_of_a_client_is_ended(void **state)
+{
+	static const struct gpu gpu = {.id = GPU_A}, other = {.id = GPU_B};
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+
+	(void)state;
+	assert_int_equal(mps_end_work(&mps, &gpu, 1), MPS_NOT_SERVED);
+	tell(GPU_A, "sim_enter 1");
+	tell(GPU_A, "sim_enter 2");
+	AWAIT(daemon->n_servers == 1);
+	mps_want(&mps, GPU_A, false);
+	assert_int_equal(mps_end_work(&mps, &other, 1), MPS_NOT_SERVED);
+	assert_int_equal(mps_end_work(&mps, &gpu, 1), MPS_ENDS_WORK);
+	assert_int_equal(mps_end_work(&mps, &gpu, 2), MPS_ENDS_WORK);
+	AWAIT(mps_end_work(&mps, &gpu, 1) == MPS_ENDED_WORK);
+	for (int i = 0; i < 10; i++)
+		loop_step(&loop, 50);
+	assert_int_equal(daemon->state, MPS_DRAINING);
+	AWAIT(mps_end_work(&mps, &gpu, 2) == MPS_ENDED_WORK);
+	AWAIT(daemon->state == MPS_ENDED);
+	assert_int_equal(mps_end_work(&mps, &gpu, 2), MPS_NOT_SERVED);
+}
+
+/* A daemon that does not answer delays the end for a moment, and one that dies does not. */
+static void work_of_a_silent_daemon_counts_as_ended(void **state)
+{
+	static const struct gpu gpu = {.id = GPU_A};
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+
+	(void)state;
+	tell(GPU_A, "sim_enter 1");
+	AWAIT(daemon->n_servers == 1);
+	make(GPU_A, "sim-mute");
+	AWAIT(mps_end_work(&mps, &gpu, 1) == MPS_ENDED_WORK);
+	unlink(path_of(GPU_A, "sim-mute"));
+	AWAIT(daemon->state == MPS_UP && daemon->n_servers == 1);
+	assert_int_equal(mps_end_work(&mps, &gpu, 2), MPS_ENDS_WORK);
+	kill(daemon->pid, SIGKILL);
+	AWAIT(daemon->state == MPS_WAITING);
+	assert_int_equal(mps_end_work(&mps, &gpu, 1), MPS_NOT_SERVED);
+}
+
 static void may_be_wanted_again(void **state)
 {
 	struct mps_daemon *daemon = have_daemon(GPU_A);
@@ -609,6 +652,8 @@ int main(void)
 		MPS_TEST(an_unwanted_one_is_found),
 		MPS_TEST(a_foreign_process_is_left_alone),
 		MPS_TEST(clients_may_finish),
+		MPS_TEST(the_work_of_a_client_is_ended),
+		MPS_TEST(work_of_a_silent_daemon_counts_as_ended),
 		MPS_TEST(may_be_wanted_again),
 		MPS_TEST(a_fault_is_seen_and_passes),
 		MPS_TEST(a_server_that_stays_in_fault_is_replaced),

@@ -11,6 +11,7 @@
 #include "common/process.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
+#include "mps/mps.h"
 #include "reports/overrun.h"
 
 #include "weir/base.h"
@@ -49,6 +50,23 @@ bool __wrap_process_use_find(struct process_use *use, pid_t pid, struct process_
 	return driver.sees;
 }
 
+/* What the server of the client says, and how often it was asked. */
+static struct {
+	enum mps_ending says;
+	unsigned asked;
+} server;
+
+enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid);
+
+enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid)
+{
+	(void)mps;
+	assert_ptr_equal(gpu, &world.gpu);
+	assert_int_equal(pid, child);
+	server.asked++;
+	return server.says;
+}
+
 static struct {
 	unsigned n;
 	char last[256];
@@ -83,7 +101,8 @@ const struct pod *__wrap_pods_find(struct pods *pods, const char *uid)
 static int set_up(void **state)
 {
 	driver.tells = driver.sees = false;
-	driver.asked = events.n = 0;
+	driver.asked = events.n = server.asked = 0;
+	server.says = MPS_NOT_SERVED;
 	int r = world_set_up(state);
 	come(0, 1, 30);
 	child = fork();
@@ -111,7 +130,7 @@ static void stay(unsigned seconds, const struct config_overruns *config)
 	for (unsigned i = 0; i < seconds; i++) {
 		world.now += SECOND;
 		world.status[0].overrun += SECOND;
-		overrun_look(&world.gpu, config, world.now);
+		overrun_look(&world.gpu, NULL, config, world.now);
 	}
 }
 
@@ -233,6 +252,43 @@ static void is_killed_by_config(void **state)
 	assert_int_equal(usage->quotas.overruns_killed, 1);
 }
 
+static uint64_t killed(void)
+{
+	return tenant_usage(&world.tenants[0], &world.gpu)->quotas.overruns_killed;
+}
+
+/* The server ends its work, after which it may report no kernel. Then its process ends. */
+static void under_mps_its_work_ends_first(void **state)
+{
+	(void)state;
+	world.status[0].flags = WEIR_STATUS_CONCURRENT;
+	server.says = MPS_ENDS_WORK;
+	stay(8, &kills);
+	assert_true(server.asked > 0);
+	assert_int_equal(killed(), 1);
+	world.status[0].overrun = 0;
+	stay(1, &kills);
+	assert_false(is_killed());
+	server.says = MPS_ENDED_WORK;
+	stay(1, &kills);
+	unsigned asked = server.asked;
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	stay(2, &kills);
+	assert_int_equal(server.asked, asked);
+	assert_int_equal(killed(), 1);
+}
+
+static void a_client_of_no_server_is_killed_at_once(void **state)
+{
+	(void)state;
+	server.says = MPS_ENDS_WORK;
+	stay(8, &kills);
+	assert_int_equal(server.asked, 0);
+	assert_int_equal(killed(), 1);
+}
+
 static void its_pod_is_told_once(void **state)
 {
 	struct pods *some = (struct pods *)&events; /* nobody looks inside */
@@ -279,6 +335,8 @@ int main(void)
 		TEST(the_driver_denies_it),
 		TEST(the_driver_does_not_count_in_servers),
 		TEST(is_killed_by_config),
+		TEST(under_mps_its_work_ends_first),
+		TEST(a_client_of_no_server_is_killed_at_once),
 		TEST(its_pod_is_told_once),
 		TEST(is_ignored_by_config),
 	};

@@ -7,7 +7,7 @@
 
 #define MOVE_WAIT_NS 20000000u /* then: are the owners of earlier kernels alive? */
 
-#define SHARED_MAGIC 0x344d4953u /* "SIM4" */
+#define SHARED_MAGIC 0x354d4953u /* "SIM5" */
 
 #define SHARED_PERIODS 8u /* that are kept, the present one among them */
 
@@ -27,10 +27,11 @@ struct shared_group {
 	uint32_t users; /* contexts */
 	uint32_t named; /* an object of the resource manager names it */
 	uint32_t leader, gpu;
-	uint32_t queued;        /* kernels with unstarted blocks */
-	uint32_t blocks;        /* started, not ended */
-	uint32_t placed;        /* those on a slot */
-	uint32_t faults_before; /* of the leader, when this group joined */
+	uint32_t queued;             /* kernels with unstarted blocks */
+	uint32_t blocks;             /* started, not ended */
+	uint32_t placed;             /* those on a slot */
+	uint32_t faults_before;      /* of the leader, when this group joined */
+	_Atomic uint32_t terminated; /* by its server */
 	struct shared_use use;
 	/* Of a leader: */
 	_Atomic uint32_t faults;  /* hits of all members; at least 1 while it lives */

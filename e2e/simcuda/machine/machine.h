@@ -145,6 +145,10 @@ uint32_t machine_server_join(struct machine *m, uint32_t gpu, uint64_t device, u
 /* How often a client's end in mid-kernel, or its fault, has hit all clients of this server. Looks
  * for the dead, too. */
 uint32_t machine_server_faults(struct machine *m);
+/* This server ends the work of its client @pid, which hits no other client. */
+void machine_server_terminate(struct machine *m, uint32_t pid);
+/* The context of @group has been ended so; machine_hit() is true, too. */
+bool machine_terminated(const struct machine *m, uint32_t group);
 /* The context of @group is hit. */
 bool machine_hit(const struct machine *m, uint32_t group);
 /* A fault of @group's context hits the others of its server. */

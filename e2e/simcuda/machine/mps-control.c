@@ -3,7 +3,7 @@
  *
  *   -f [-multiuser-server]  the daemon, in the foreground; -d: behind us
  *   (nothing)               asks the daemon what its input says: get_server_list, get_server_status
- * PID, get_client_list PID, quit
+ * PID, get_client_list PID, terminate_client PID PID, quit
  *
  * A test makes clients and faults with words that the real one does not have: `sim_enter PID`,
  * `sim_leave PID`, `sim_fault`; `sim_server PID` takes that process for its server. The simulated
@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,13 +35,14 @@
 
 static struct {
 	pid_t server;
-	int news; /* from the server: a byte for each fault */
+	int news;   /* from the server: a byte for each fault */
+	int orders; /* to the server: pids of clients whose work it is to end */
 	struct {
 		int pid, fd; /* fd -1: it has no connection */
 	} clients[CLIENTS_MAX];
 	int n;
 	bool faulted, leaving, given; /* the server is the test's process */
-} state = {.news = -1};
+} state = {.news = -1, .orders = -1};
 
 static const char *pipes(void)
 {
@@ -72,21 +74,24 @@ static struct sockaddr_un address_of(const char *name)
 static void start_server(void)
 {
 	char ready;
-	int news[2];
+	int news[2], orders[2];
 
-	if (pipe(news) < 0)
+	if (pipe(news) < 0 || pipe(orders) < 0)
 		exit(1);
 	state.server = fork();
 	if (state.server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* The connections belong to the parent. */
 		dup2(news[1], 3);
-		close_range(4, ~0u, 0);
+		dup2(orders[0], 4);
+		close_range(5, ~0u, 0);
 		execl("/proc/self/exe", "sim-mps-server", "-server", NULL);
 		_exit(127);
 	}
 	close(news[1]);
+	close(orders[0]);
 	state.news = news[0];
+	state.orders = orders[1];
 	if (read(state.news, &ready, 1) < 1)
 		fprintf(stderr, "the server cannot start\n");
 }
@@ -134,12 +139,29 @@ static void enter_connected(FILE *out)
 	fprintf(out, "ok\n");
 }
 
+/* A client that is connected stays so until its process ends. */
+static void terminate(FILE *out, int pid)
+{
+	uint32_t number = (uint32_t)pid;
+	bool found = false;
+
+	for (int i = state.n - 1; i >= 0; i--) {
+		if (state.clients[i].pid != pid)
+			continue;
+		found = true;
+		if (state.clients[i].fd < 0)
+			leave_at(i);
+	}
+	if (!found || write(state.orders, &number, sizeof(number)) < 0)
+		fprintf(out, "Client %d not found\n", pid);
+}
+
 static void answer(FILE *out, const char *line)
 {
 	char word[32] = "";
-	int pid = 0;
+	int pid = 0, client = 0;
 
-	sscanf(line, "%31s %d", word, &pid);
+	sscanf(line, "%31s %d %d", word, &pid, &client);
 	if (strcmp(word, "sim_enter") == 0) {
 		enter(pid, -1);
 	} else if (strcmp(word, "sim_client") == 0) {
@@ -161,6 +183,8 @@ static void answer(FILE *out, const char *line)
 	} else if (strcmp(word, "get_client_list") == 0 && pid == state.server) {
 		for (int i = 0; i < state.n; i++)
 			fprintf(out, "%d\n", state.clients[i].pid);
+	} else if (strcmp(word, "terminate_client") == 0 && pid == state.server) {
+		terminate(out, client);
 	} else {
 		fprintf(out, "Unknown command \"%s\"\n", word);
 	}
@@ -284,7 +308,7 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return ask();
 	if (strcmp(argv[1], "-server") == 0)
-		mps_server_run(pipes(), 3);
+		mps_server_run(pipes(), 3, 4);
 	if (argc > 2 && wants("single-user")) {
 		fprintf(stderr, "unknown option %s\n", argv[2]);
 		return 1;

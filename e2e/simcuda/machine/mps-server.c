@@ -33,7 +33,17 @@ static bool open_groups(struct machine *m, struct rm_client *rm, const char *pip
 	return true;
 }
 
-_Noreturn void mps_server_run(const char *pipes, int news)
+static void obey(struct machine *m, int orders)
+{
+	uint32_t pid;
+
+	if (read(orders, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
+		_exit(0); /* the daemon has gone */
+	if (m)
+		machine_server_terminate(m, pid);
+}
+
+_Noreturn void mps_server_run(const char *pipes, int news, int orders)
 {
 	static struct machine machine;
 	static struct rm_client rm = RM_CLIENT_INIT;
@@ -42,7 +52,10 @@ _Noreturn void mps_server_run(const char *pipes, int news)
 
 	tell(news);
 	for (;;) {
-		poll(NULL, 0, open ? LOOK_MS : -1);
+		struct pollfd order = {.fd = orders, .events = POLLIN};
+
+		if (poll(&order, 1, open ? LOOK_MS : -1) > 0)
+			obey(open ? &machine : NULL, orders);
 		uint32_t now = open ? machine_server_faults(&machine) : 0;
 		if (now != faults)
 			tell(news);

@@ -87,11 +87,38 @@ uint32_t machine_server_faults(struct machine *m)
 	return sum;
 }
 
+void machine_server_terminate(struct machine *m, uint32_t pid)
+{
+	shared_lock(m);
+	for (uint32_t p = 0; p < MACHINE_PROCESSES; p++) {
+		struct shared_process *process = &m->shared->processes[p];
+
+		if (p == m->self || !process->role || shared_pid(m, p) != pid)
+			continue;
+		for (uint32_t i = 0; i < MACHINE_GROUPS; i++) {
+			struct shared_group *group = &process->groups[i];
+
+			if (!group->users || group->leader / MACHINE_GROUPS != m->self)
+				continue;
+			atomic_store(&group->terminated, 1);
+			shared_moved(&m->shared->gpus[group->gpu]);
+		}
+	}
+	shared_unlock(m);
+}
+
+bool machine_terminated(const struct machine *m, uint32_t group)
+{
+	return atomic_load_explicit(&m->shared->processes[m->self].groups[group].terminated,
+				    memory_order_relaxed);
+}
+
 bool machine_hit(const struct machine *m, uint32_t group)
 {
 	const struct shared_group *mine = &m->shared->processes[m->self].groups[group];
 
-	return atomic_load_explicit(&shared_group(m->shared, mine->leader)->faults,
+	return machine_terminated(m, group) ||
+	       atomic_load_explicit(&shared_group(m->shared, mine->leader)->faults,
 				    memory_order_relaxed) != mine->faults_before;
 }
 

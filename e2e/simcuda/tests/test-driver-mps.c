@@ -151,6 +151,9 @@ static int other(const char *task, int socket)
 	}
 	if (!strcmp(task, "idle"))
 		pause();
+	if (!strcmp(task, "hold-ended"))
+		return cuStreamSynchronize(s) != CUDA_ERROR_MPS_CLIENT_TERMINATED ||
+		       cuCtxSynchronize() != CUDA_ERROR_MPS_CLIENT_TERMINATED;
 	return cuStreamSynchronize(s) != (strstr(task, "hit") || !strcmp(task, "wild")
 						  ? CUDA_ERROR_ILLEGAL_ADDRESS
 						  : CUDA_SUCCESS);
@@ -236,6 +239,30 @@ static void test_fault_of_a_client(void **state)
 	end_daemon(&daemon);
 }
 
+/* The server ends a client's work in mid-kernel: no other client is hit, nor when it then dies. */
+static void test_terminated(void **state)
+{
+	struct daemon daemon;
+	struct other ended, client;
+	char words[64];
+
+	(void)state;
+	begin();
+	daemon = start_daemon();
+	ended = start_under(&daemon, "hold-ended");
+	client = start_under(&daemon, "hold");
+	snprintf(words, sizeof(words), "terminate_client %d %d", (int)server_of(&daemon),
+		 (int)ended.pid);
+	assert_string_equal(ask(&daemon, words), "");
+	expect_exit(&ended);
+	snprintf(words, sizeof(words), "terminate_client %d 1", (int)server_of(&daemon));
+	assert_string_equal(ask(&daemon, words), "Client 1 not found");
+	await_status(&daemon, "ACTIVE");
+	atomic_store(&board->go, 1);
+	expect_exit(&client);
+	end_daemon(&daemon);
+}
+
 /* Killing a client without a kernel on the GPU harms no other client. */
 static void test_killed_idle(void **state)
 {
@@ -257,10 +284,9 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_shared, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_group_of_the_server),
-		TEST(test_killed_in_mid_kernel),
-		TEST(test_fault_of_a_client),
-		TEST(test_killed_idle),
+		TEST(test_group_of_the_server), TEST(test_killed_in_mid_kernel),
+		TEST(test_fault_of_a_client),   TEST(test_killed_idle),
+		TEST(test_terminated),
 	};
 	int failed;
 

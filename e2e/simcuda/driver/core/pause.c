@@ -12,7 +12,9 @@ void contexts_check(void)
 {
 	for (struct context *ctx = sim.contexts; ctx; ctx = ctx->next)
 		if (!ctx->fault && !ctx->dying && machine_hit(&sim.machine, ctx->group))
-			context_fault(ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+			context_fault(ctx, machine_terminated(&sim.machine, ctx->group)
+						   ? CUDA_ERROR_MPS_CLIENT_TERMINATED
+						   : CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 bool context_stopped(const struct context *ctx)
