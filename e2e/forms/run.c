@@ -352,7 +352,7 @@ static void *new_saves(struct run *run, struct weir_persistent *hidden)
 static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 {
 	/* Nanoseconds: blocks are never finished, sometimes, or always if other tickets tell. */
-	static const uint32_t drains[] = {0, 50000, 1u << 30};
+	static const uint32_t drains[] = {0, 50000, 1u << 30}, calls[] = {0, 1, 40};
 	struct ptx_dim grid = run->problem->grid;
 	struct weir_words *words = aligned_alloc(32, sizeof(*words));
 	struct weir_report report;
@@ -383,6 +383,7 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 				     : (enum weir_ticket_order)random_below(&run->random, 2));
 		hidden.fresh = random_below(&run->random, 2);
 		hidden.drain = drains[random_below(&run->random, 3)];
+		hidden.calls = calls[random_below(&run->random, 3)];
 		good = run_until_done(run, form, out, words, &hidden, &asked) &&
 		       compare(run, weir_form_name(form), out);
 	}

@@ -15,7 +15,30 @@
 #define LOOP   "sub.u32 %r10, %r10, 1; setp.ge.s32 %p0, %r10, 0; @%p0 bra AGAIN;\n"
 #define STORE  "st.global.u32 [%d0], %r5; ret; }\n"
 
+/* The driver's functions. The heap is full: malloc() finds nothing, and free() gets nothing. */
+#define DRIVER                                                                                  \
+	HEAD ".extern .func (.param .b64 o) malloc(.param .b64 i);\n.extern .func free(.param " \
+	     ".b64 "                                                                            \
+	     "i);\n" ONE_PARAMETER OWN_WORD
+#define MALLOC                                                                                 \
+	"{ .param .b64 a; .param .b64 b; st.param.b64 [a], 16; call.uni (b), malloc, (a); "    \
+	"ld.param.b64 %d3, [b]; } cvt.u32.u64 %r6, %d3; mad.lo.u32 %r5, %r5, 3, %r6; add.u32 " \
+	"%r5, %r5, %r2;\n"
+#define RELEASE "{ .param .b64 a; st.param.b64 [a], %d3; call.uni free, (a); }\n"
+
 static const struct problem problems[] = {
+	/* Lanes that call the driver in a loop, all or some of them; others have exited. */
+	{WORD_EACH(9, 80), .ptx = DRIVER "mov.u32 %r5, 0;" ROUNDS MALLOC RELEASE LOOP STORE},
+	{WORD_EACH(9, 80),
+	 .ptx = DRIVER
+	 "mov.u32 %r5, 1; rem.u32 %r4, %r0, 7; setp.eq.u32 %p2, %r4, 2; @%p2 ret;" ROUNDS
+	 "and.b32 %r4, %r5, 3; setp.eq.u32 %p1, %r4, 1; @%p1 bra LEFT_OUT;" MALLOC RELEASE
+	 "LEFT_OUT: mad.lo.u32 %r5, %r5, 5, %r10; bar.warp.sync -1;" LOOP STORE},
+	/* Between barriers. */
+	{WORD_EACH(9, 96),
+	 .ptx = DRIVER "mov.u32 %r5, 0; mov.u32 %r10, 9; AGAIN: bar.sync 0; setp.gt.u32 %p1, %r0, "
+		       "40; @%p1 bra LEFT_OUT;" MALLOC
+		       "LEFT_OUT: bar.red.popc.u32 %r7, 0, %p1; add.u32 %r5, %r5, %r7;" LOOP STORE},
 	/* Two dimensions. */
 	{KERNEL(".shared .align 4 .b8 s[80][4]; .local .align 4 .b8 l[4][2]; mov.u32 %r4, s; "
 		"mad.lo.u32 %r4, %r0, 4, %r4;\n"

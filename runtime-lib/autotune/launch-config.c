@@ -34,6 +34,7 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .hidden.save_stride = of->save_stride,
 					 .hidden.drain = of->drain,
 					 .hidden.kind = facts->kind,
+					 .hidden.calls = CALLS_MAX,
 					 .workers = of->resident};
 	memcpy(config->parts, of->parts, sizeof(config->parts));
 	if (form == WEIR_RESUMABLE)
@@ -61,8 +62,8 @@ static bool whole_grid_fits(const struct autotuner *tuner)
 }
 
 /* A grid that fits on the GPU as a whole, and can be cut all the same, because its blocks do not
- * wait for each other. There is no other way to leave it: it has no safe points, and all blocks
- * run. Such a kernel is long because the driver's functions in it take turns (printf). */
+ * wait for each other. It has safe points only where it calls functions of the driver (printf), and
+ * these are what makes it long: where they take turns. */
 static bool can_be_cut(const struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	return facts->is_straight && tuner->resident && whole_grid_fits(tuner);
@@ -289,7 +290,8 @@ static void add_resumable(struct autotuner *tuner, const struct kernel_facts *fa
 	uint64_t blocks = launch_blocks(tuner), forced = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (is_cut(tuner, facts) || !resumable_build(tuner, &config, facts))
+	if (!resumable_build(tuner, &config, facts) ||
+	    (is_cut(tuner, facts) && !config.hidden.save_stride))
 		return;
 	uint64_t chunk = smaller(TICKET_NS / (block_time(tuner, config.workers) + 1),
 				 blocks / (4ull * config.workers));
@@ -339,7 +341,7 @@ static void add_slices(struct autotuner *tuner, const struct kernel_facts *facts
 static void add_short_slices(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	add_slices(tuner, facts, tuner->settings->latency * SHORT_SLICE_PARTS / 8);
-	/* With fewer threads at a time such a kernel is slower, and it has no other form. */
+	/* With fewer threads at a time such a kernel is slower. */
 	for (unsigned times = 2; is_cut(tuner, facts) && times <= CUT_TIMES_MAX; times++)
 		add_slices(tuner, facts, times * tuner->settings->latency);
 }

@@ -25,9 +25,10 @@ static const struct pass *const persistent[] = {
 };
 
 static const struct pass *const resumable[] = {
-	&pass_dependents,   &pass_registers, &pass_eligible,    &pass_params,        &pass_symbols,
-	&pass_block_index,  &pass_warp_exit, &pass_safe_points, &pass_warp_gather,   &pass_async,
-	&pass_uniform_exit, &pass_tickets,   &pass_save,        &pass_shared_layout, NULL,
+	&pass_dependents,  &pass_registers,   &pass_eligible,      &pass_params,
+	&pass_symbols,     &pass_block_index, &pass_warp_exit,     &pass_calls,
+	&pass_safe_points, &pass_warp_gather, &pass_async,         &pass_uniform_exit,
+	&pass_tickets,     &pass_save,        &pass_shared_layout, NULL,
 };
 
 const struct form forms[] = {

@@ -83,6 +83,7 @@ extern const struct pass pass_warp_gather;
 extern const struct pass pass_async;
 extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;
+extern const struct pass pass_calls;
 extern const struct pass pass_safe_points;
 extern const struct pass pass_save;
 extern const struct pass pass_shared_layout;

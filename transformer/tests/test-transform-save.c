@@ -192,6 +192,90 @@ static void the_carry_flag_cannot_be_saved(void **state)
 	assert_non_null(strstr(saves.reason[0], "the carry flag is live at a safe point"));
 }
 
+#define MALLOC_OF(guard, between)                                              \
+	"{ .param .b64 a; .param .b64 o; st.param.b64 [a], 16; " between guard \
+	" call (o), malloc, (a); ld.param.b64 d, [o]; }\n"
+#define FREE_MEMORY "{ .param .b64 a; st.param.b64 [a], d; call free, (a); }\n"
+#define DRIVER                                                   \
+	".extern .func (.param .b64 o) malloc(.param .b64 i);\n" \
+	".extern .func free(.param .b64 i);\n"                   \
+	".extern .func other(.param .b64 i);\n.visible .func own(.param .b64 i) { ret; }\n"
+
+/* Lanes enter and leave the count once for each call of the driver's. */
+static void calls_of_the_driver_are_counted(void **state)
+{
+	static const struct {
+		const char *head, *in_loop;
+		unsigned counted;
+	} kernels[] = {
+		{HEAD, MALLOC_OF("", ""), 1},
+		{HEAD, MALLOC_OF("", "") FREE_MEMORY, 2},
+		{HEAD, MALLOC_OF("", "add.u32 r, r, 0;"), 1},
+		/* A lane that has entered would wait for one that has not. */
+		{HEAD, MALLOC_OF("", "bar.warp.sync -1;"), 0},
+		/* PTX allows no branch between the call and its parameters. */
+		{HEAD, MALLOC_OF("@p", ""), 0},
+		{HEAD, "{ .param .b64 a; st.param.b64 [a], 1; call own, (a); }", 0},
+		/* No nanosleep. */
+		{".version 6.2\n.target sm_70\n.address_size 64\n", MALLOC_OF("", ""), 0},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+		char text[2000], *out;
+		struct saves saves;
+
+		snprintf(text, sizeof(text),
+			 "%s" DRIVER ".entry k() { .reg .pred p; .reg .b32 r; .reg .b64 d;\n"
+			 "mov.u32 r, %%clock; setp.eq.u32 p, r, 0; AGAIN: %s add.u32 r, r, 1;\n"
+			 "setp.ne.u32 p, r, 7; @p bra AGAIN; ret; }\n",
+			 kernels[k].head, kernels[k].in_loop);
+		out = look(&saves, text);
+		assert_true(saves.eligible[0]);
+		assert_int_equal(count_of(out, "nanosleep"), kernels[k].counted);
+		assert_int_equal(count_of(out, "red.global.add.u32\t[%weir_calls"),
+				 2 * kernels[k].counted);
+		free(out);
+	}
+}
+
+static void kernels_with_many_calls_count_none(void **state)
+{
+	(void)state;
+	for (unsigned n = 32; n <= 33; n++) {
+		struct saves saves;
+		char *text, *out;
+		size_t len;
+		FILE *file = open_memstream(&text, &len);
+
+		assert_non_null(file);
+		fputs(HEAD DRIVER ".entry k() { .reg .b64 d;\n", file);
+		for (unsigned k = 0; k < n; k++)
+			fputs(MALLOC_OF("", ""), file);
+		fputs("ret; }\n", file);
+		fclose(file);
+		out = look(&saves, text);
+		assert_int_equal(count_of(out, "nanosleep"), n == 32 ? 32 : 0);
+		free(out);
+		free(text);
+	}
+}
+
+/* Otherwise a kernel without loops has no safe point. */
+static void a_straight_kernel_can_leave_at_a_call(void **state)
+{
+	static const char text[] = HEAD DRIVER ".entry k() { .reg .b64 d; " MALLOC_OF(
+		"", "") "ret; }\n"
+			".entry none() { .reg .b64 d; mov.u64 d, 1; ret; }\n";
+	struct saves saves;
+
+	(void)state;
+	free(look(&saves, text));
+	assert_true(saves.eligible[0] && saves.eligible[1]);
+	assert_true(saves.shared[0] > 0);
+	assert_int_equal(saves.shared[1], 0);
+}
+
 /* A kernel with @head, @barriers in a loop, and @registers that live through it. */
 static void look_at_many(struct saves *saves, const char *head, unsigned barriers,
 			 unsigned registers)
@@ -320,6 +404,9 @@ int main(void)
 		cmocka_unit_test(too_many_variables_are_refused),
 		cmocka_unit_test(variables_of_functions_are_out_of_reach),
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
+		cmocka_unit_test(calls_of_the_driver_are_counted),
+		cmocka_unit_test(kernels_with_many_calls_count_none),
+		cmocka_unit_test(a_straight_kernel_can_leave_at_a_call),
 		cmocka_unit_test(constants_are_not_saved),
 		cmocka_unit_test(many_safe_points),
 		cmocka_unit_test(loops_of_labels),
