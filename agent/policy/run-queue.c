@@ -8,6 +8,8 @@
 
 #include "weir/base.h"
 
+#define LEAD_PART 20 /* of an objective, that a client comes sooner than it must */
+
 void run_queues_init(struct run_queues *queues, const struct policy *policy,
 		     const struct policy_settings *settings, run_queues_hold_fn *hold)
 {
@@ -93,8 +95,9 @@ static void withdraw(struct run_queue *queue, struct run_queue_entry *entry)
 		queue->candidate = NULL;
 }
 
-/* When @entry must be current. Its objective counts until it has been current once since its work
- * arrived. A concurrent client that is not held waits for nothing. */
+/* When @entry must be current, with a part of the objective left for what nobody reports: the rest
+ * of a kernel, the hardware's switch. Its objective counts until it has been current once since its
+ * work arrived. A concurrent client that is not held waits for nothing. */
 static uint64_t due_of(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
 	uint64_t aging = queue->settings->aging, due = POLICY_NEVER;
@@ -105,7 +108,8 @@ static uint64_t due_of(const struct run_queue *queue, const struct run_queue_ent
 	if (aging < POLICY_NEVER - entry->waiting_since)
 		due = entry->waiting_since + aging;
 	if (entry->slo && !entry->waited) {
-		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0);
+		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0) +
+			entry->slo / LEAD_PART;
 		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
 		if (entry->arrived + wait < due)
 			due = entry->arrived + wait;
