@@ -231,6 +231,24 @@ static void workers_leave_and_return(void **state)
 	leave_and_return(0);
 }
 
+/* A poll delays a block. It is of no use where no ticket is left to refuse. */
+static void polls_only_if_tickets_are_left(void **state)
+{
+	static const uint32_t chunks[] = {1, BLOCKS / SMS};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		reset(WEIR_PERSISTENT, SMS, SMS, 0);
+		weir_cut(&world.hidden, chunks[i], SMS, 1, WEIR_TICKETS_IN_ROW);
+		world.demand = i;
+		world.shared.may_end = FOREVER;
+		launch();
+		end();
+		assert_int_equal(world.words.next_poll == 0, world.hidden.tickets == SMS);
+		must_be_done(0, 0);
+	}
+}
+
 /* A launch that begins with a quota runs nothing elsewhere, but for tickets that need no drawing.
  */
 static void begins_with_a_quota(void **state)
@@ -371,10 +389,14 @@ static void demand_for_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workers_leave_and_return), cmocka_unit_test(begins_with_a_quota),
-		cmocka_unit_test(the_last_one_stays),       cmocka_unit_test(nobody_to_bring_back),
-		cmocka_unit_test(closed_with_nobody_gone),  cmocka_unit_test(asks_only_for_a_quota),
+		cmocka_unit_test(workers_leave_and_return),
+		cmocka_unit_test(begins_with_a_quota),
+		cmocka_unit_test(the_last_one_stays),
+		cmocka_unit_test(nobody_to_bring_back),
+		cmocka_unit_test(closed_with_nobody_gone),
+		cmocka_unit_test(asks_only_for_a_quota),
 		cmocka_unit_test(demand_for_all),
+		cmocka_unit_test(polls_only_if_tickets_are_left),
 	};
 
 	alarm(300); /* a worker that does not leave */

@@ -205,9 +205,13 @@ static void write_fence(struct cursor *at)
 		edit_code(at, "fence.acq_rel.gpu;");
 }
 
-/* For the first thread. Its ticket is already drawn and stays valid if it was not refused. */
-static void write_poll(struct cursor *at, struct frame *fr)
+/* For the first thread. Its ticket is already drawn and stays valid if it was not refused. Where
+ * every ticket was dealt, leaving would spare nobody a block, and each poll delays one. */
+static void write_poll(struct cursor *at, struct frame *fr, struct operand tickets)
 {
+	if (!fr->rewrite->safe)
+		edit_code(at, "{ .reg .pred %p; setp.ge.u32 %p, %0, %1; @%p bra %2; }",
+			  hidden_dealt(at, fr->rewrite), tickets, op_block(fr->told));
 	write_poll_filter(at, fr->told);
 	poll_host(at, fr->rewrite, hidden64(at, fr->rewrite, HIDDEN(words)), true,
 		  op_block(fr->told));
@@ -244,7 +248,7 @@ static void write_given(struct frame *fr)
 	edit_code(&at, "{ .reg .pred %p; setp.ge.u32 %p, %0, %1; @%p bra %2; }", op_reg(fr->drawn),
 		  tickets, op_block(refused));
 	cursor_place(&at, valid);
-	write_poll(&at, fr);
+	write_poll(&at, fr, tickets);
 	if (!fr->rewrite->safe) {
 		at = cursor_end(fr->f, refused);
 		quota_refused(&at, fr->rewrite,
@@ -457,29 +461,30 @@ static void write_resume(struct cursor *at, struct frame *fr, struct operand wor
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 
 /* If an open word refused the last worker, all tickets were drawn and are done. Prepares the words
- * without reading them and goes to @tell, unless there was a @quota. */
+ * and goes to @tell. Only the last worker reads here: where hundreds leave at the same time, one
+ * more read of each takes a microsecond (H100). */
 static void write_all_done(struct cursor *at, struct frame *fr, struct operand words,
-			   struct operand done, struct operand quota, struct block *tell)
+			   struct operand done, struct operand evictions, struct block *tell)
 {
 	struct block *closed = edit_new_block(fr->f);
 
-	edit_code(at,
-		  "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; setp.ne.or.u32 %p, %1, 0, %p;"
-		  "  @%p bra %2; }",
-		  op_reg(fr->ticket), quota, op_block(closed));
+	edit_code(at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }", op_reg(fr->ticket),
+		  op_block(closed));
 	edit_code(at,
 		  "{ .reg .b32 %zero; mov.u32 %zero, 0;"
 		  "  st.volatile.global.v2.u32 [%0+32], {%zero, %zero};"
 		  "  st.volatile.global.v4.u32 [%0+16], {%zero, %zero, %zero, %zero};"
+		  "  ld.volatile.global.u32 %4, [%0+12];"
 		  "  mov.u32 %1, %2; st.volatile.global.u32 [%0+8], %1; bra %3; }",
-		  words, done, hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(tell));
+		  words, done, hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(tell),
+		  evictions);
 	cursor_place(at, closed);
 }
 
 static void write_leave(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->leave);
-	struct operand end = op_block(fr->end), words, serial, tickets, report, quota = op_int(0);
+	struct operand end = op_block(fr->end), words, serial, tickets, report;
 	struct operand is_done = op_reg(edit_register(fr->f, TYPE_pred));
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
@@ -495,13 +500,10 @@ static void write_leave(struct frame *fr)
 	if (fr->rewrite->safe) {
 		drain_leave(&at, fr->rewrite, words);
 		write_fence(&at); /* another thread of the block may have closed the launch */
-	} else {                  /* only a last worker writes it, and the count orders that */
-		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);
-		quota = quota_of_last(&at, fr->rewrite, words);
 	}
 	write_count(&at, fr, words, end);
 	if (!fr->rewrite->safe)
-		write_all_done(&at, fr, words, done, quota, tell);
+		write_all_done(&at, fr, words, done, evictions, tell);
 	write_fence(&at);
 	edit_code(&at,
 		  "{ .reg .pred %open; .reg .b32 %t;"

@@ -150,12 +150,13 @@ def burst(bench, pool, tenant, low, iterations):
 def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate):
     """@rates, @p99s: temporal, spatial."""
     told = f"temporal {p99s[0]:.2f}x"
+    shown = f"alone {alone:.1f}/s, temporal {rates[0]:.1f}/s, spatial {rates[1]:.1f}/s"
     if bound_p99:
         bench.report.judge(f"{what}, LOW={low}: HIGH's p99 against alone", p99s[1], bound_p99, told)
-        bench.report.judge(f"{what}, LOW={low}: LOW's rate against temporal", rates[1] / rates[0], bound_rate,
-                           f"alone {alone:.1f}/s, temporal {rates[0]:.1f}/s, spatial {rates[1]:.1f}/s")
+        bench.report.judge(f"{what}, LOW={low}: LOW's rate against temporal", rates[1] / rates[0], bound_rate, shown)
     else:
-        bench.report.add(f"{what}, LOW={low}: HIGH's p99, LOW's rate against temporal", f"{p99s[1]:.2f}x, {rates[1] / rates[0]:.2f}x", baselines=told)
+        bench.report.add(f"{what}, LOW={low}: HIGH's p99, LOW's rate against temporal", f"{p99s[1]:.2f}x, {rates[1] / rates[0]:.2f}x",
+                         baselines=f"{told}; LOW {shown}")
 
 
 def few_blocks(bench, lows):

@@ -87,7 +87,7 @@ struct cell {
 
 struct choice {
 	const char *only, *class, *form;
-	uint64_t trials, more, drain;
+	uint64_t trials, more, drain, parts;
 	uint64_t groups; /* SMs to leave */
 	bool check, chained, leaving;
 };
@@ -105,8 +105,11 @@ static bool runs(const struct table *table, size_t v)
 	enum weir_form form = variants[v].form;
 	const char *wanted = table->choice->form;
 
+	uint64_t parts = table->choice->parts;
+
 	return form_has(&table->form, &table->plan, form) &&
-	       (v == 0 || !wanted || strcmp(wanted, weir_form_name(form)) == 0);
+	       (v == 0 || ((!wanted || strcmp(wanted, weir_form_name(form)) == 0) &&
+			   (!parts || variants[v].parts == parts)));
 }
 
 static double block_us(const struct table *table, const struct plan_launch *launch)
@@ -449,6 +452,8 @@ int main(int argc, char **argv)
 		{"only", OPTION_TEXT, &choice.only, "just the benchmark with this name"},
 		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
 		{"form", OPTION_TEXT, &choice.form, "just this one, and native"},
+		{"parts", OPTION_NUMBER, &choice.parts,
+		 "just variants with so many blocks a ticket, or slices, and native"},
 		{"check", OPTION_FLAG, &choice.check,
 		 "the results of the first round and of the last eviction"},
 		{"more", OPTION_NUMBER, &choice.more,

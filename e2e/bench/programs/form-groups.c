@@ -59,20 +59,37 @@ void group_watch_end(struct group_watch *watch)
 	CU(cuStreamSynchronize(watch->stream));
 }
 
-static bool ended(CUstream stream, unsigned *looks)
-{
-	/* A query takes as long as some looks of the GPU. */
-	return ++*looks % 256 == 0 && cuStreamQuery(stream) == CUDA_SUCCESS;
-}
+/* Looks at the words, from a store of the host on. */
+struct looks {
+	CUstream stream;
+	unsigned n;
+	uint64_t begin, last, longest; /* ns; the longest time between two looks */
+};
 
-static double since(uint64_t begin)
+static struct looks set(uint32_t *sms, uint32_t value, CUstream stream)
 {
-	return (double)(now_ns() - begin) / 1e3;
-}
+	uint64_t now = now_ns();
 
-static void set(uint32_t *sms, uint32_t value)
-{
 	__atomic_store_n(sms, value, __ATOMIC_SEQ_CST);
+	return (struct looks){stream, 0, now, now, 0};
+}
+
+/* Called at each look: the stream has ended. */
+static bool ended(struct looks *looks)
+{
+	uint64_t now = now_ns(), gap = now - looks->last;
+
+	looks->last = now;
+	looks->longest = gap > looks->longest ? gap : looks->longest;
+	/* A query takes as long as some looks of the GPU. */
+	return ++looks->n % 256 == 0 && cuStreamQuery(looks->stream) == CUDA_SUCCESS;
+}
+
+/* us; 0: the processor was away meanwhile. */
+static double took(const struct group_watch *watch, struct looks *looks)
+{
+	ended(looks);
+	return looks->longest > watch->unseen_ns ? 0 : (double)(looks->last - looks->begin) / 1e3;
 }
 
 static void pause_for(uint64_t ns)
@@ -90,29 +107,27 @@ struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *s
 	const struct group_seen *seen = watch->seen;
 	uint32_t gone = workers / of * left - 1, restart;
 	struct group_times times = {0};
-	unsigned looks = 0;
+	struct looks looks;
 
 	pause_for(wait);
 	if (workers < of || seen->left) /* a small launch, or at its end */
 		return times;
-	uint64_t begin = now_ns();
-	set(sms, left);
+	looks = set(sms, left, stream);
 	while (seen->left < gone || (seen->quota & WEIR_QUOTA_GONE) < gone)
-		if (ended(stream, &looks))
+		if (ended(&looks))
 			goto out;
-	times.leave_us = since(begin);
+	times.leave_us = took(watch, &looks);
 	pause_for(AWAY_NS);
-	begin = now_ns();
-	set(sms, 0);
+	looks = set(sms, 0, stream);
 	while (seen->left || seen->ticket & WEIR_TICKET_CLOSED)
-		if (ended(stream, &looks))
+		if (ended(&looks))
 			goto out;
 	restart = seen->ticket;
 	while (seen->ticket - restart < workers - 1)
-		if (ended(stream, &looks) || seen->ticket < restart)
+		if (ended(&looks) || seen->ticket < restart)
 			goto out;
-	times.return_us = since(begin);
+	times.return_us = took(watch, &looks);
 out:
-	set(sms, 0);
+	set(sms, 0, stream);
 	return times;
 }

@@ -13,7 +13,7 @@
 #include "workload.h"
 
 struct group_times {
-	double leave_us, return_us; /* 0: not seen, mostly because the launch ended before */
+	double leave_us, return_us; /* 0: not seen: the launch ended before, or see unseen_ns */
 };
 
 struct group_watch {
@@ -22,6 +22,9 @@ struct group_watch {
 	CUstream stream;
 	struct group_seen *seen; /* in the host's memory */
 	CUdeviceptr seen_address;
+	/* A time in which the host did not look for so long does not count: now and then a virtual
+	 * machine's processor is away. */
+	uint64_t unseen_ns;
 };
 
 void group_watch_init(struct group_watch *watch);

@@ -455,6 +455,7 @@ void form_attach(struct form *form, struct plan *plan)
 {
 	plan->launcher = launch_form;
 	plan->launcher_data = form;
+	form->watch.unseen_ns = plan->workload->gpu ? UNSEEN_NS : UINT64_MAX;
 	/* Not for each launch: the driver reads clocks from the GPU, which takes 0.7 ms. */
 	form->clock_khz = attribute(plan, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
 	form->memory_khz = attribute(plan, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);

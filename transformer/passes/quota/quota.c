@@ -110,7 +110,8 @@ void quota_refused(struct cursor *at, struct rewrite *rewrite, const struct quot
 		  "again: atom.global.inc.u32 %x, [%1+32], 0xfffffffe; setp.lt.u32 %p, %x, "
 		  "0x40000000;"
 		  "  @%p bra again; mov.u32 %0, %x; and.b32 %x, %x, 0x3fffffff; add.u32 %x, %x, %2;"
-		  "  setp.ge.s32 %p, %0, 0; @%p mov.u32 %0, %x; setp.ge.u32 %p, %0, %3; @%p bra %4;"
+		  "  setp.ge.s32 %p, %0, 0; @%p mov.u32 %0, %x; setp.ge.u32 %p, %0, %3;"
+		  "  @%p mov.u32 %0, 0xfffffffd; @%p bra %4;"
 		  "  st.shared.u32 [%5], %0; or.b32 %0, %0, 0x40000000; bra %6; }",
 		  draw->drawn, words, hidden_dealt(&out, rewrite), draw->tickets,
 		  op_block(draw->given), draw->slot, op_block(draw->valid));
@@ -181,17 +182,6 @@ void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words
 }
 static_assert(WEIR_QUOTA_RETURNING == 0x40000000 && WEIR_QUOTA_KNOWN == 0x80000000,
 	      "in the templates");
-
-struct operand quota_of_last(struct cursor *at, struct rewrite *rewrite, struct operand words)
-{
-	struct operand word = op_reg(edit_register(rewrite->function, TYPE_b32));
-
-	edit_code(at,
-		  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u64 %p, %1, 0;"
-		  "  @%p ld.volatile.global.u32 %0, [%2+36]; }",
-		  word, hidden64(at, rewrite, HIDDEN(room)), words);
-	return word;
-}
 
 void quota_end(struct cursor *at, struct rewrite *rewrite, struct operand is_done)
 {

@@ -16,8 +16,8 @@
 #include "passes/pass.h"
 
 /* A ticket that stands for none: larger than all, as those of a closed launch are, so that a worker
- * which leaves last does not take the tickets for used up. None of the special values of resumable
- * (safe-point.h). */
+ * which leaves last looks at the words: others may have left by a quota. Also what a worker has in
+ * the end that stayed. None of the special values of resumable (safe-point.h). */
 #define QUOTA_REFUSED 0xfffffffdu
 
 /* Persistent, for all threads, in front of the first drawing. The first thread (@leader, a
@@ -59,11 +59,6 @@ struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct 
  * if it is to be closed for the sake of those that have left. */
 void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		const struct quota_read *read, struct operand asked);
-
-/* For a worker that leaves, before it counts itself: the word as it is then, or 0. If it is 0 in
- * the last one, nobody has left by a quota, but for one that did so in this moment, whom the
- * statistics miss. */
-struct operand quota_of_last(struct cursor *at, struct rewrite *rewrite, struct operand words);
 
 /* For the last worker: counts, and prepares the word for the next launch. @is_done: a predicate. */
 void quota_end(struct cursor *at, struct rewrite *rewrite, struct operand is_done);
