@@ -26,6 +26,7 @@ __device__ void network(loop &l, void *buffer, counted then)
 	weir::net::connect(l, "unix:/tmp/every", [=](loop &open, int64_t peer) {
 		weir::net::send(open, static_cast<int>(peer), buffer, 8, then);
 		weir::net::receive(open, static_cast<int>(peer), buffer, 8, then);
+		weir::net::receive_all(open, static_cast<int>(peer), buffer, 8, then);
 		weir::net::close(open, static_cast<int>(peer), then);
 	});
 }

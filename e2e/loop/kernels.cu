@@ -261,30 +261,51 @@ __device__ void echo_once(loop &l, uint64_t *out, int peer, uint64_t left)
 		});
 	});
 }
-__device__ void read_back(loop &l, uint64_t *out, int peer, uint64_t n, uint64_t have)
+/* Half of it, and the other half later. */
+__device__ void send_all(loop &l, uint64_t *out, int peer, const uint8_t *source, uint64_t n)
+{
+	uint64_t half = n - n / 2;
+
+	weir::net::send(l, peer, source, half, [=](loop &sent, int64_t put) {
+		if (put != static_cast<int64_t>(half))
+			add(out + 2, 1);
+		weir::timer::after(sent, 3000000, [=](loop &later, int64_t) {
+			weir::net::send(later, peer, source + half, n - half, [=](loop &, int64_t last) {
+				if (last != static_cast<int64_t>(n - half))
+					add(out + 2, 1);
+			});
+		});
+	});
+}
+/* A part as it comes, then all of the rest, then what is behind the end. */
+__device__ void read_rest(loop &l, uint64_t *out, int peer, uint64_t n, uint64_t have)
 {
 	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64) + (4 << 20);
 
-	weir::net::receive(l, peer, buffer + have, n - have, [=](loop &got, int64_t size) {
-		if (size <= 0) {
-			add(out + 2, 1);
-			return;
-		}
+	weir::net::receive_all(l, peer, buffer + have, n - have, [=](loop &got, int64_t size) {
 		uint64_t all = have + static_cast<uint64_t>(size);
-		if (all < n) {
-			read_back(got, out, peer, n, all);
-			return;
-		}
 		uint32_t wrong = 0;
+
 		for (uint64_t i = threadIdx.x; i < n; i += blockDim.x)
 			wrong += buffer[i] != static_cast<uint8_t>(i * 7);
-		if (wrong)
+		if (wrong || all != n)
 			atomicAdd(reinterpret_cast<unsigned long long *>(out + 2), 100ull);
 		set(out, static_cast<int64_t>(all));
-		weir::net::receive(got, peer, buffer, 64, [=](loop &end, int64_t last) {
+		weir::net::receive_all(got, peer, buffer, 64, [=](loop &end, int64_t last) {
 			set(out + 1, last);
 			weir::close(end, peer, [](loop &, int64_t) {});
 		});
+	});
+}
+__device__ void read_back(loop &l, uint64_t *out, int peer, uint64_t n)
+{
+	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64) + (4 << 20);
+
+	weir::net::receive(l, peer, buffer, (n + 2) / 3, [=](loop &got, int64_t size) {
+		if (size <= 0)
+			add(out + 2, 1);
+		else
+			read_rest(got, out, peer, n, static_cast<uint64_t>(size));
 	});
 }
 } // namespace
@@ -310,12 +331,8 @@ extern "C" __global__ void both_ends(weir::loop_args args, uint64_t *out, const 
 					set(out + 2, peer);
 					return;
 				}
-				weir::net::send(connected, static_cast<int>(peer), source, n,
-						[=](loop &, int64_t put) {
-							if (put != static_cast<int64_t>(n))
-								add(out + 2, 1);
-						});
-				read_back(connected, out, static_cast<int>(peer), n, 0);
+				send_all(connected, out, static_cast<int>(peer), source, n);
+				read_back(connected, out, static_cast<int>(peer), n);
 			});
 		});
 	});

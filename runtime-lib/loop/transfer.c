@@ -7,6 +7,7 @@
  *
  * Files opened with O_DIRECT need no buffer where there is GPUDirect Storage (cufile.h).
  * Pieces of files are in flight together. Those of sockets follow each other, since order matters.
+ * A receive ends with what has come, unless it asks for all.
  */
 #include "loop/inside.h"
 
@@ -26,6 +27,12 @@ static bool is_in(const struct slot *slot)
 static bool is_file(const struct slot *slot)
 {
 	return slot->request.op == WEIR_LOOP_READ || slot->request.op == WEIR_LOOP_WRITE;
+}
+
+/* It ends when all bytes are there, or nothing more can come. */
+static bool wants_all(const struct slot *slot)
+{
+	return is_file(slot) || (slot->request.op == WEIR_LOOP_RECEIVE && slot->request.extra);
 }
 
 static enum io_kind kind_of(const struct slot *slot)
@@ -136,10 +143,7 @@ static void end_piece(struct weir_loop *loop, struct piece *piece)
 	piece->next = loop->idle;
 	loop->idle = piece;
 	slot->pieces--;
-	/* A receive says what has come. */
-	bool once =
-		slot->request.op == WEIR_LOOP_RECEIVE || slot->request.op == WEIR_LOOP_RECEIVE_ANY;
-	if (once)
+	if (is_in(slot) && !wants_all(slot))
 		end_early(slot, piece->offset + piece->filled, 0);
 	want(loop, slot);
 	end_if_done(loop, slot);
@@ -192,14 +196,12 @@ static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t resul
 
 	if (result > 0)
 		piece->filled += (uint64_t)result;
-	if (result > 0 && piece->filled < piece->size && is_file(slot)) {
+	if (result > 0 && piece->filled < piece->size && wants_all(slot)) {
 		submit(loop, piece, 0);
 		return;
 	}
-	if (piece->filled < piece->size && is_file(slot))
+	if (piece->filled < piece->size && (wants_all(slot) || result < 0))
 		end_early(slot, piece->offset + piece->filled, result);
-	if (result < 0 && !is_file(slot))
-		end_early(slot, piece->offset, result);
 	if (!piece->offset && piece->filled <= WEIR_LOOP_INLINE) {
 		memcpy(rings_data(&loop->rings, piece->slot), piece->buffer, piece->filled);
 		end_piece(loop, piece);
@@ -315,11 +317,17 @@ static void finish_inline(struct io *io)
 {
 	struct weir_loop *loop = loop_of(io);
 	struct slot *slot = slot_of(io);
+	uint64_t bytes = io->result > 0 ? (uint64_t)io->result : 0;
 
-	if (io->result > 0)
-		loop_count(is_in(slot) ? &loop->counters.bytes_in : &loop->counters.bytes_out,
-			   (uint64_t)io->result);
-	requests_transferred(loop, slot, io->result);
+	loop_count(is_in(slot) ? &loop->counters.bytes_in : &loop->counters.bytes_out, bytes);
+	slot->issued += bytes;
+	if (bytes && bytes < io->size && !is_file(slot) && wants_all(slot)) {
+		io->buffer = (char *)io->buffer + bytes;
+		io->size -= bytes;
+		loop_submit(loop, io);
+		return;
+	}
+	requests_transferred(loop, slot, slot->issued ? (int64_t)slot->issued : io->result);
 }
 
 static void begin_staged(struct weir_loop *loop, struct slot *slot)
@@ -384,6 +392,7 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 		begin_large(loop, slot);
 		return;
 	}
+	slot->issued = 0;
 	slot->io.kind = kind_of(slot);
 	slot->io.fd = slot->handle->fd;
 	slot->io.buffer = rings_data(&loop->rings, slot_number(loop, slot));

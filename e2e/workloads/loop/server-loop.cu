@@ -47,9 +47,9 @@ static __device__ void receive_rest(weir::loop &l, slot at, int connection, unsi
 		Service::answer(l, at, connection);
 		return;
 	}
-	weir::net::receive(l, connection, at.request + have, left, [=](weir::loop &later, int64_t n) {
-		if (n > 0)
-			receive_rest<Service>(later, at, connection, have + n);
+	weir::net::receive_all(l, connection, at.request + have, left, [=](weir::loop &later, int64_t n) {
+		if (n == left)
+			Service::answer(later, at, connection);
 		else
 			weir::net::close(later, connection, [=](weir::loop &last, int64_t) { serve<Service>(last, at); });
 	});

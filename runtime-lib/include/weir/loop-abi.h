@@ -41,7 +41,7 @@ enum weir_loop_op {
 	WEIR_LOOP_LISTEN,  /* address inline; size: its length; extra: backlog */
 	WEIR_LOOP_ACCEPT,  /* file: a listener */
 	WEIR_LOOP_CONNECT, /* as LISTEN */
-	WEIR_LOOP_RECEIVE,
+	WEIR_LOOP_RECEIVE, /* extra: 1: all of it, unless the other side closes before */
 	WEIR_LOOP_SEND,
 	WEIR_LOOP_RECEIVE_ANY, /* file: a listener; any of its connections that has data */
 	WEIR_LOOP_TIMER,       /* extra: ns */

@@ -133,6 +133,22 @@ inline __device__ int receive(loop &l, int connection, void *to, uint64_t size, 
 {
 	return detail::fetch(l, WEIR_LOOP_RECEIVE, connection, to, size, 0, callback);
 }
+/* The same until all @size bytes are there. Result: @size, or fewer: the other side has closed, or
+ * the connection has failed; an error if nothing came before. */
+template <class F>
+inline __device__ int receive_all(loop &l, int connection, void *to, uint64_t size, F callback)
+{
+	weir_loop_request request = {WEIR_LOOP_RECEIVE,
+				     WEIR_LOOP_NO_SLOT,
+				     connection,
+				     0,
+				     reinterpret_cast<uint64_t>(to),
+				     size,
+				     1,
+				     {}};
+
+	return l.request(request, to, callback);
+}
 /* Waits for data of any connection of the listener, which accepts by itself: so a few callbacks
  * serve any number of connections. @callback(l, result, connection); result 0 or an error: that
  * connection is over, and closed already. While a callback has a connection, no other gets its
