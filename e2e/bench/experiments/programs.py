@@ -9,7 +9,7 @@ import time
 
 import bursts
 from bursts import LOW
-from endless import EndlessBursts, p99
+from endless import EndlessBursts, p99, slow_ones
 from node import Failure
 from report import at_most
 from watch import Watch
@@ -90,8 +90,7 @@ class Programs:
         with Watch(self.node) as watch:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
-        requests = [(at - begin, us) for at, us in high.timed(begin, time.time())]
-        return requests, client, sum(watch.held(client).values())
+        return high.timed(begin, time.time()), client, sum(watch.held(client).values())
 
 
 def said_of(client):
@@ -103,10 +102,9 @@ def show_latency(bench, programs, name, alone, measured):
     requests, client, held = measured
     values = [us for _, us in requests]
     ratio = p99(values) / alone["p99"]
-    slow = [f"{at:.2f} s: {us / alone['p99']:.1f}x" for at, us in requests if us > SLOW * alone["p99"]]
     words = (
         f"p99 {p99(values):.0f} us (n={len(values)}), alone {bursts.figures(alone)}; {name} held {held} times; "
-        f"{len(slow)} above {SLOW:g}x, the first ended at {', '.join(slow[:6]) or '-'}"
+        f"{slow_ones(requests, alone, SLOW)}"
     )
     said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
     what = f"HIGH's p99 beside {name}"

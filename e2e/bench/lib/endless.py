@@ -11,6 +11,12 @@ def p99(values):
     return sorted(values)[min(len(values) - 1, int(0.99 * len(values)))]
 
 
+def slow_ones(requests, alone, limit):
+    """In words, which requests (pairs of s and us) took longer than @limit times p99 alone."""
+    slow = [f"{at:.2f} s: {us / alone['p99']:.2f}x" for at, us in requests if us > limit * alone["p99"]]
+    return f"{len(slow)} above {limit:g}x, the first ended at {', '.join(slow[:6]) or '-'}"
+
+
 class EndlessBursts:
     """@weir, @mps, @env: of the client, as in Node.start(). @argv: of a burst without end; None: the usual one."""
 
@@ -40,10 +46,10 @@ class EndlessBursts:
         return [us for _, us in self.timed(begin, end)]
 
     def timed(self, begin, end):
-        """The same: pairs of the end, s, and us."""
+        """The same: pairs of s from @begin to the request's end, and us."""
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            found = [(at, us) for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= end]
+            found = [(at - begin, us) for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= end]
             if found:
                 return found
             time.sleep(0.05)
