@@ -6,7 +6,8 @@
 #include "weir/base.h"
 
 #define CHANGED 0.05 /* a speed alone that differs by less is not remembered anew */
-#define FASTEST 2.0  /* ns of work in a ns, or times its speed alone: more is not believed */
+#define FASTEST 2.0  /* ns of work in a ns: more is not believed, */
+#define HIGHEST 1.1  /* nor that a kernel is so many times as fast as alone */
 
 static uint64_t longest_launch(const struct coexec_plan *plan)
 {
@@ -44,6 +45,54 @@ void coexec_settle(struct coexec_plan *plan, uint64_t now)
 	for (unsigned i = 0; i < plan->n; i++) {
 		struct run_queue_entry *entry = plan->members[i];
 		entry->coexec.settles = entry->coexec.executed + entry->remaining;
+		entry->coexec.changes_at = 0;
+	}
+}
+
+uint8_t coexec_workers(const struct coexec_plan *plan, unsigned i)
+{
+	const struct coexec_client *client = &plan->members[i]->coexec;
+
+	return client->changes_at ? client->former : plan->now.workers[i];
+}
+
+/* ns until what is queued is done, at the speed that was measured last; 0: not known. */
+static uint64_t drains_in(const struct run_queue_entry *entry)
+{
+	double speed = coexec_speed(&entry->coexec);
+
+	return speed > 0 ? (uint64_t)((double)entry->remaining / speed) : 0;
+}
+
+void coexec_change(struct coexec_plan *plan, const struct coexec_configuration *next, uint64_t now)
+{
+	uint64_t drain[COEXEC_MOST], longest = 0;
+	uint8_t former[COEXEC_MOST];
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		former[i] = coexec_workers(plan, i);
+		drain[i] = smaller(drains_in(plan->members[i]), COEXEC_LONGEST);
+		longest = larger(longest, drain[i]);
+	}
+	plan->now = *next;
+	coexec_settle(plan, now);
+	for (unsigned i = 0; i < plan->n; i++) {
+		struct coexec_client *client = &plan->members[i]->coexec;
+		if (drain[i] == longest || !drain[i])
+			continue;
+		client->former = former[i];
+		client->changes_at = now + longest - drain[i];
+	}
+}
+
+void coexec_tell_late(const struct coexec_plan *plan, uint64_t now)
+{
+	for (unsigned i = 0; i < plan->n; i++) {
+		struct run_queue_entry *entry = plan->members[i];
+		if (!entry->coexec.changes_at || now < entry->coexec.changes_at)
+			continue;
+		entry->coexec.changes_at = 0;
+		entry->coexec.settles = entry->coexec.executed + entry->remaining;
 	}
 }
 
@@ -51,7 +100,8 @@ bool coexec_is_settled(const struct coexec_plan *plan, uint64_t now)
 {
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct run_queue_entry *entry = plan->members[i];
-		if (entry->active && entry->coexec.executed < entry->coexec.settles)
+		if (entry->active &&
+		    (entry->coexec.changes_at || entry->coexec.executed < entry->coexec.settles))
 			return now - plan->since >= patience(plan);
 	}
 	return true;
@@ -84,17 +134,46 @@ bool coexec_is_measured(const struct coexec_plan *plan, uint64_t now)
 	return passed >= COEXEC_WINDOW;
 }
 
-static double believable(double speed)
+static double at_most(double value, double most)
 {
-	return speed < FASTEST ? speed : FASTEST;
+	return value < most ? value : most;
 }
 
 double coexec_speed(const struct coexec_client *client)
 {
 	if (client->last_at <= client->first_at)
 		return 0;
-	return believable((double)(client->last - client->first) /
-			  (double)(client->last_at - client->first_at));
+	return at_most((double)(client->last - client->first) /
+			       (double)(client->last_at - client->first_at),
+		       FASTEST);
+}
+
+/* Relative to its speed alone. It may be about to finish a launch. */
+static double highest_rate(const struct coexec_plan *plan, const struct run_queue_entry *entry,
+			   uint64_t now)
+{
+	const struct coexec_client *client = &entry->coexec;
+	uint64_t launch = entry->launches ? entry->remaining / entry->launches : 0;
+	uint64_t done = client->first_at ? client->last - client->first : 0;
+	uint64_t passed = now - (client->first_at ? client->first_at : plan->since);
+	double alone = client->alone > 0 ? client->alone : 1;
+
+	return passed && launch ? at_most((double)(done + launch) / (double)passed / alone, HIGHEST)
+				: HIGHEST;
+}
+
+bool coexec_is_below(const struct coexec_plan *plan, double least, uint64_t now,
+		     double rates[COEXEC_MOST])
+{
+	double sum = 0;
+
+	if (now - plan->since < COEXEC_WINDOW)
+		return false;
+	for (unsigned i = 0; i < plan->n; i++) {
+		rates[i] = highest_rate(plan, plan->members[i], now);
+		sum += rates[i];
+	}
+	return sum < least;
 }
 
 double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST])
@@ -103,8 +182,8 @@ double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST])
 
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct coexec_client *client = &plan->members[i]->coexec;
-		rates[i] =
-			believable(coexec_speed(client) / (client->alone > 0 ? client->alone : 1));
+		rates[i] = at_most(coexec_speed(client) / (client->alone > 0 ? client->alone : 1),
+				   HIGHEST);
 		sum += rates[i];
 	}
 	return sum;

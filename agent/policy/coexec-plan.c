@@ -49,8 +49,7 @@ static uint64_t clock_of(const struct run_queue *queue)
 
 static void try_next(struct coexec_plan *plan, uint64_t now)
 {
-	plan->now = plan->space.of[plan->search.at];
-	coexec_settle(plan, now);
+	coexec_change(plan, &plan->space.of[plan->search.at], now);
 }
 
 static void begin_search(struct coexec_plan *plan, uint64_t now)
@@ -90,6 +89,13 @@ static void remember(const struct coexec_plan *plan, struct coexec_memory *memor
 		coexec_memory_put(memory, plan->numbers, plan->n, plan->now.workers, speed_up);
 }
 
+/* A third kernel seldom gains, and kernels that wait for the same thing lose. */
+static bool is_unlikely(const struct coexec_plan *plan, const struct coexec_memory *memory)
+{
+	return plan->n > 2 ||
+	       (memory && coexec_memory_alike(memory, plan->numbers[0], plan->numbers[1]));
+}
+
 /* Chooses the best of what was tried. */
 static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
@@ -99,8 +105,8 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	highest = highest > 0 ? highest : 1;
 	plan->searching = false;
 	plan->searched = now - plan->search_since;
-	plan->explored += plan->n > 2 ? plan->searched : 0;
-	plan->now = plan->space.of[plan->search.best];
+	plan->explored += is_unlikely(plan, memory) ? plan->searched : 0;
+	coexec_change(plan, &plan->space.of[plan->search.best], now);
 	remember(plan, memory, highest);
 	if (highest < plan->speed_up + COEXEC_GAIN) {
 		refuse_last(plan, now);
@@ -109,7 +115,6 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	plan->speed_up = highest;
 	plan->sets++;
 	plan->turn_since = now;
-	coexec_settle(plan, now);
 }
 
 static void kernels_of(const struct coexec_plan *plan, struct coexec_kernel out[COEXEC_MOST])
@@ -177,8 +182,19 @@ static double hope_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
 	return memory && coexec_memory_alike(memory, a, b) ? COEXEC_ALIKE : COEXEC_HOPE;
 }
 
+/* Whether there is time to try a set that is not likely to gain. What was not used for that long
+ * ago does not count: clients that are here for a moment do not get all of it. */
+static bool may_explore(struct coexec_plan *plan, uint64_t now)
+{
+	uint64_t most = COEXEC_EXPLORES * (plan->explored + 2 * COEXEC_LONGEST);
+
+	if (now - plan->begun > most)
+		plan->begun = now - most;
+	return plan->explored + COEXEC_LONGEST <= (now - plan->begun) / COEXEC_EXPLORES;
+}
+
 /* Of all together; 0: it must not join. */
-static double hope(const struct coexec_plan *plan, const struct run_queue_entry *entry,
+static double hope(struct coexec_plan *plan, const struct run_queue_entry *entry,
 		   struct coexec_memory *memory)
 {
 	uint64_t numbers[COEXEC_MOST], own = entry->coexec.kernel.number;
@@ -192,19 +208,18 @@ static double hope(const struct coexec_plan *plan, const struct run_queue_entry 
 	known = memory ? coexec_memory_find(memory, numbers, plan->n + 1, NULL) : 0;
 	if (known > 0)
 		return known < plan->speed_up + COEXEC_GAIN ? 0 : known;
-	if (plan->n > 1 && plan->explored + COEXEC_LONGEST >
-				   (clock_of(entry->queue) - plan->begun) / COEXEC_EXPLORES)
-		return 0;
 	for (unsigned i = 0; i < plan->n; i++) {
 		double pair = hope_of_pair(memory, plan->numbers[i], own);
 		least = pair < least ? pair : least;
 	}
-	return least < 1 + COEXEC_GAIN ? 0 : least;
+	if (least < 1 + COEXEC_GAIN)
+		return 0;
+	bool unlikely = plan->n > 1 || least <= COEXEC_ALIKE;
+	return !unlikely || may_explore(plan, clock_of(entry->queue)) ? least : 0;
 }
 
 /* Of the clients that have waited longest, the one that promises most; NULL: none. */
-static struct run_queue_entry *find_joiner(const struct run_queue *queue,
-					   struct coexec_memory *memory)
+static struct run_queue_entry *find_joiner(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct run_queue_entry *entry, *found = NULL;
 	unsigned n = 0;
@@ -369,6 +384,16 @@ static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64
 	coexec_measure(plan, now);
 }
 
+static void note_try(struct coexec_plan *plan, struct coexec_memory *memory, const double *rates,
+		     uint64_t now)
+{
+	coexec_search_feed(&plan->search, rates);
+	if (plan->search.done)
+		end_search(plan, memory, now);
+	else
+		try_next(plan, now);
+}
+
 static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	double rates[COEXEC_MOST];
@@ -378,11 +403,7 @@ static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory
 		coexec_measure(plan, now);
 	} else if (plan->searching) {
 		coexec_rates(plan, rates);
-		coexec_search_feed(&plan->search, rates);
-		if (plan->search.done)
-			end_search(plan, memory, now);
-		else
-			try_next(plan, now);
+		note_try(plan, memory, rates, now);
 	} else {
 		watch(plan, memory, now);
 	}
@@ -413,7 +434,7 @@ static void give_workers(struct run_queue *queue)
 		queue->current->coexec.runs = is_with_members(plan, queue->current);
 	}
 	for (unsigned i = 0; plan->n > 1 && i < plan->n; i++)
-		plan->members[i]->coexec.workers = plan->now.workers[i];
+		plan->members[i]->coexec.workers = coexec_workers(plan, i);
 	if (plan->n == 1 && !plan->members[0]->coexec.formed && queue->n_active > 1)
 		plan->members[0]->coexec.workers = COEXEC_UNBOUNDED;
 }
@@ -433,6 +454,9 @@ static void end_plan(struct run_queue *queue)
 /* Measures the members, and acts on a finished measurement. */
 static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
+	double rates[COEXEC_MOST];
+
+	coexec_tell_late(plan, now);
 	/* Launches of seconds, or a client that reports nothing. */
 	if (plan->searching && now - plan->search_since >= COEXEC_GIVE_UP)
 		end_search(plan, memory, now);
@@ -443,6 +467,8 @@ static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memo
 	coexec_look_at_ends(plan, now);
 	if (coexec_is_measured(plan, now))
 		note_measured(plan, memory, now);
+	else if (plan->searching && coexec_is_below(plan, plan->search.highest, now, rates))
+		note_try(plan, memory, rates, now);
 }
 
 void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)

@@ -57,6 +57,8 @@ struct coexec_client {
 	bool formed;         /* they are found; then it shows its speed alone, without them */
 	uint64_t refused;    /* the plan's `sets` when it was tried in vain */
 	uint64_t settles;    /* `executed` from when the configuration holds */
+	uint64_t changes_at; /* until then it keeps `former` workers; 0: it has those of `now` */
+	uint8_t former;
 	uint64_t seen, first_at, last_at, first, last; /* ends of launches in a measurement */
 };
 
@@ -82,5 +84,5 @@ struct coexec_plan {
 	uint64_t sets;                   /* counts the sets of members that were settled */
 	uint64_t searches;               /* counter */
 	uint64_t search_since, searched; /* the last search: its begin, and how long it took */
-	uint64_t begun, explored;        /* first turn; ns of searches that added to a set */
+	uint64_t begun, explored; /* first turn, or later; ns of searches that were unlikely */
 };
