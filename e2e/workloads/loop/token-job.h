@@ -11,7 +11,7 @@
 #define TOKENS_ROW     64u   /* tokens of a document */
 #define TOKENS_DOC     4096u /* bytes of a document, at most */
 #define TOKENS_THREADS 128
-#define TOKENS_BATCH   32u /* documents that a loop reads at once */
+#define TOKENS_BATCH   64u /* documents that a loop reads at once */
 #define TOKEN_PAD      0u
 #define TOKEN_UNKNOWN  1u
 

@@ -1,7 +1,7 @@
 /* Makes a file of documents and turns it into a tensor, in one of three ways:
  *
  *   cpu     all processors
- *   native  the host reads the file and copies it to the GPU; one launch
+ *   native  the host reads the file into pinned memory and copies it to the GPU; one launch
  *   loop    an event loop on the GPU reads the documents
  *
  * The token numbers and the tensor are compared with the CPU's. Prints a line of JSON. */
@@ -223,7 +223,7 @@ static void parse(struct texts *texts, int argc, char **argv)
 	uint32_t places = 1;
 
 	workload_parse(&texts->w, argc, argv, "turns text into a tensor; --size: documents", own);
-	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 40, 20000);
+	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 150, 20000);
 	pipeline->dimension = (uint32_t)workload_pick(&texts->w, dimension, 8, 256);
 	texts->words = workload_pick(&texts->w, texts->words, 500, 50000);
 	if (!texts->folder || pipeline->dimension % 4 || pipeline->dimension > 4096 ||
