@@ -7,11 +7,11 @@ $(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c 
 	$(eval $t_STATIC := libweir-transform simptx)\
 	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))
 
-# Quotas need no random kernels.
-UNIT_TESTS += test-forms-quota
-test-forms-quota_SRC    := e2e/forms/test-forms-quota.c
-test-forms-quota_STATIC := libweir-transform simptx
-test-forms-quota_LIBS   := $(TRANSFORM_LIBS) -lcmocka -lm
+# These need no random kernels.
+FORMS_PLAIN := test-forms-quota test-forms-calls
+UNIT_TESTS += $(FORMS_PLAIN)
+$(foreach t,$(FORMS_PLAIN),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c load.c))$(eval $t_STATIC := libweir-transform simptx)\
+	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))
 
 # A launcher to preload: runs workloads in forms and evicts them; they check their own results.
 SHARED += evict.so

@@ -1,9 +1,8 @@
 /* Quotas (weir/preempt-abi.h): which workers leave, when all come back, and what is counted. */
-#include "simcuda/ptx/ptx.h"
+#include "load.h"
 
 #include "weir/preempt-abi.h"
 #include "weir/tickets.h"
-#include "weir/transform.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -68,19 +67,11 @@ static void note(void *data, const struct weir_verdict *verdict)
 
 static int load(void **state)
 {
-	struct weir_transform_options options = {
-		.forms = 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE, .verdict = note};
-	struct weir_error error;
-	struct ptx_error why;
-	size_t len;
-	char *out;
-
 	(void)state;
-	if (weir_transform(&out, &len, text, strlen(text), &options, &error))
-		return -1;
-	int r = ptx_module_load(&module, out, len, &why);
-	free(out);
-	return r;
+	return load_forms(&module, text,
+			  &(struct weir_transform_options){.forms = 1u << WEIR_PERSISTENT |
+								    1u << WEIR_RESUMABLE,
+							   .verdict = note});
 }
 
 static int unload(void **state)

@@ -1,0 +1,212 @@
+/* Threads in functions of the driver: how many there are at a time, and that the others can leave.
+ */
+#include "load.h"
+
+#include "weir/preempt-abi.h"
+#include "weir/tickets.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WORKERS  2u     /* with a block of one thread each */
+#define DEADLINE 30000u /* ms */
+
+/* Each block allocates memory and notes what it got. */
+static const char text[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".extern .func (.param .b64 o) malloc(.param .b64 i);\n"
+	".visible .entry k(.param .u64 out)\n"
+	"{ .reg .b64 %d<4>; .reg .b32 %r<2>; ld.param.u64 %d0, [out]; mov.u32 %r0, %ctaid.x;\n"
+	"mul.wide.u32 %d1, %r0, 8; add.u64 %d0, %d0, %d1; cvt.u64.u32 %d2, %r0;\n"
+	"{ .param .b64 a; .param .b64 b; st.param.b64 [a], %d2; call.uni (b), malloc, (a);\n"
+	"ld.param.b64 %d3, [b]; } st.global.u64 [%d0], %d3; ret; }\n";
+
+static struct ptx_module *module;
+static uint32_t save_bytes;
+
+static struct world {
+	uint64_t out[WORKERS];
+	struct weir_words words __attribute__((aligned(64)));
+	struct weir_report report;
+	struct weir_persistent hidden;
+	volatile uint64_t demand;
+	void *saves;
+	struct ptx_kernel *kernel;
+	struct ptx_launch ptx;
+	uint8_t parameters[256];
+	pthread_t threads[WORKERS];
+	_Atomic unsigned running, entered, returned;
+	_Atomic bool may_return;
+	_Atomic int error;
+} world;
+
+#define WAIT(condition)                                     \
+	do {                                                \
+		unsigned waited = 0;                        \
+		while (!(condition) && waited++ < DEADLINE) \
+			usleep(1000);                       \
+		assert_true(condition);                     \
+	} while (0)
+
+/* malloc(): returns when it may. */
+static void *allocate(void *data, uint64_t size)
+{
+	(void)data;
+	world.entered++;
+	for (unsigned waited = 0; !world.may_return && waited < DEADLINE; waited++)
+		usleep(1000);
+	world.returned++;
+	return (void *)(uintptr_t)(size + 7);
+}
+
+static void note(void *data, const struct weir_verdict *verdict)
+{
+	(void)data;
+	save_bytes = verdict->save_fixed + verdict->save_per_thread;
+}
+
+static int load(void **state)
+{
+	(void)state;
+	return load_forms(
+		&module, text,
+		&(struct weir_transform_options){.forms = 1u << WEIR_RESUMABLE, .verdict = note});
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	ptx_module_free(module);
+	free(world.saves);
+	return 0;
+}
+
+static void *work(void *data)
+{
+	struct ptx_error why;
+
+	if (ptx_run_block(world.kernel, &world.ptx, (uint64_t)(uintptr_t)data, 0, NULL, &why, NULL))
+		world.error = 1;
+	world.running--;
+	return NULL;
+}
+
+static void launch(void)
+{
+	static const struct ptx_heap heap = {.allocate = allocate};
+	struct ptx_param first = ptx_kernel_param(world.kernel, 0);
+	struct ptx_param hidden = ptx_kernel_param(world.kernel, 1);
+	const void *out = world.out;
+
+	memcpy(world.parameters + first.offset, &out, sizeof(out));
+	memcpy(world.parameters + hidden.offset, &world.hidden, sizeof(world.hidden));
+	world.ptx = (struct ptx_launch){.grid = {WORKERS, 1, 1},
+					.block = {1, 1, 1},
+					.params = world.parameters,
+					.sm_count = WORKERS,
+					.heap = &heap};
+	world.running = WORKERS;
+	for (size_t w = 0; w < WORKERS; w++)
+		assert_int_equal(pthread_create(&world.threads[w], NULL, work, (void *)w), 0);
+	world.hidden.fresh = 0;
+}
+
+/* @calls: threads that may be in malloc() at a time. */
+static void begin(uint32_t calls)
+{
+	free(world.saves);
+	world = (struct world){.kernel = ptx_module_kernel(module, "k__weir_resumable")};
+	assert_non_null(world.kernel);
+	world.hidden = (struct weir_persistent){.words = (uintptr_t)&world.words,
+						.demand = (uintptr_t)&world.demand,
+						.report = (uintptr_t)&world.report,
+						.grid = {WORKERS, 1, 1},
+						.blocks = WORKERS,
+						.serial = 1,
+						.fresh = 1,
+						.save_stride = (save_bytes + 255) / 256 * 256,
+						.calls = calls};
+	weir_cut(&world.hidden, 1, WORKERS, 1, WEIR_TICKETS_IN_ROW);
+	world.saves = calloc(WORKERS + 1, world.hidden.save_stride);
+	assert_non_null(world.saves);
+	world.hidden.saves = ((uintptr_t)world.saves + 255) / 256 * 256;
+	launch();
+}
+
+/* Lets malloc() return. */
+static void end(void)
+{
+	world.may_return = true;
+	for (size_t w = 0; w < WORKERS; w++)
+		pthread_join(world.threads[w], NULL);
+	assert_int_equal(world.error, 0);
+}
+
+static void is_right(void)
+{
+	assert_int_equal(world.words.done, world.hidden.serial);
+	assert_int_equal(world.entered, WORKERS);
+	for (uint64_t b = 0; b < WORKERS; b++)
+		assert_int_equal(world.out[b], b + 7);
+}
+
+static void one_at_a_time(void **state)
+{
+	(void)state;
+	begin(1);
+	WAIT(world.entered);
+	usleep(20000); /* in which the other would come if it could */
+	assert_int_equal(world.entered, 1);
+	end();
+	is_right();
+}
+
+static void as_many_as_may(void **state)
+{
+	static const uint32_t enough[] = {0, 2, 256};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(enough) / sizeof(enough[0]); k++) {
+		begin(enough[k]);
+		WAIT(world.entered == WORKERS);
+		end();
+		is_right();
+	}
+}
+
+/* While the other is in malloc(). */
+static void one_that_waits_leaves(void **state)
+{
+	(void)state;
+	begin(1);
+	WAIT(world.entered);
+	world.demand = 1;
+	WAIT(world.running == 1);
+	assert_int_equal(world.returned, 0);
+	end();
+	assert_int_equal(world.entered, 1);
+	assert_int_equal(world.words.done, 0);
+	assert_int_equal(world.words.saved, 1);
+	world.demand = 0;
+	launch();
+	end();
+	is_right();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(as_many_as_may),
+		cmocka_unit_test(one_that_waits_leaves),
+	};
+
+	return cmocka_run_group_tests(tests, load, unload);
+}
