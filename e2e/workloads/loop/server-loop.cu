@@ -97,16 +97,23 @@ __device__ void matmul_service::answer(weir::loop &l, slot at, int connection)
 	multiply_from(l, at, connection, 0);
 }
 
-template <class Service> static __device__ void begin(weir::loop &l, server_loop *server, int listener)
+/* Requests go to slots in the order in which these asked. So first one slot of each block asks, then the
+ * next one: a few connections are then served by as many blocks. */
+template <class Service>
+static __device__ void begin(weir::loop &l, server_loop *server, int listener, unsigned i = 0)
 {
-	for (unsigned i = 0; i < server->slots; i++) {
-		size_t number = size_t(blockIdx.x) * server->slots + i;
-		slot at = {server, listener,
-			   reinterpret_cast<uint8_t *>(server->requests) + number * server->request_bytes,
-			   reinterpret_cast<uint8_t *>(server->replies) + number * server->reply_bytes};
+	size_t number = size_t(blockIdx.x) * server->slots + i;
+	slot at = {server, listener,
+		   reinterpret_cast<uint8_t *>(server->requests) + number * server->request_bytes,
+		   reinterpret_cast<uint8_t *>(server->replies) + number * server->reply_bytes};
 
-		serve<Service>(l, at);
-	}
+	serve<Service>(l, at);
+	if (i + 1 == server->slots)
+		return;
+	l.post_task([=](weir::loop &later) {
+		__nanosleep(10 * LOOK_NS); /* all blocks have begun */
+		begin<Service>(later, server, listener, i + 1);
+	});
 }
 
 template <class Service> static __device__ void run_server(const weir::loop_args &args, server_loop *server)
