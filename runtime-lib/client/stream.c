@@ -59,6 +59,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->level = STREAM_LEVEL_OWN;
 	stream->handle = handle;
 	stream->per_thread = per_thread;
+	stream->of_loop = false;
 	stream->client = client;
 	stream->begun = stream->issued = stream->completed = 0;
 	stream->predicted = stream->executed = stream->unknown = 0;
@@ -102,7 +103,8 @@ static bool forget(struct stream *stream, uint64_t key)
 	if (stream_outstanding(stream))
 		note_gone(streams, atomic_load(&stream->level));
 	atomic_fetch_add(&streams->gone_launches, atomic_load(&stream->begun));
-	atomic_fetch_add(&streams->gone_predicted, atomic_load(&stream->predicted));
+	if (!atomic_load(&stream->of_loop))
+		atomic_fetch_add(&streams->gone_predicted, atomic_load(&stream->predicted));
 	return true;
 }
 
@@ -390,6 +392,8 @@ static void add_up(struct client *client, struct totals *totals)
 		uint64_t outstanding = stream_outstanding(s);
 		totals->outstanding += outstanding;
 		totals->begun += atomic_load(&s->begun);
+		if (atomic_load(&s->of_loop))
+			continue;
 		totals->executed += atomic_load(&s->executed); /* first: it is never more */
 		totals->predicted += atomic_load(&s->predicted);
 	}

@@ -27,6 +27,7 @@ struct stream {
 	 * the event and writes down how many launches lie before it. */
 	_Atomic int marker_wanted;
 	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	_Atomic bool of_loop;    /* the loop tells how long its launches ran (launch/loops.h) */
 	_Atomic uint8_t level;   /* at which it acts, unless the client's is lower */
 	_Atomic(CUevent) marker;
 	_Atomic(struct stream_markers *) markers;

@@ -12,9 +12,10 @@ struct stream;
 
 /* Of all streams of a client. */
 struct totals {
-	uint64_t begun;               /* launches */
-	uint64_t outstanding;         /* launches that are not known to be finished */
-	uint64_t predicted, executed; /* ns of GPU time, of all launches and of the finished ones */
+	uint64_t begun;       /* launches */
+	uint64_t outstanding; /* launches that are not known to be finished */
+	/* ns of GPU time, of all launches and of the finished ones, but for those of loops. */
+	uint64_t predicted, executed;
 };
 
 /* One look of the worker at a client. Subsystems fill it in as the columns say. */

@@ -45,17 +45,18 @@ void status_work(struct client *client, struct tick *tick)
 	struct weir_status_page *status = status_page(tick->binding);
 	uint64_t passed = gating->held ? 0 : tick->passed; /* held work does not run */
 	const struct preempting *preempting = preempting_of(client);
-	uint64_t evictions = loops_tell(client, status);
+	const struct loops_total loops = loops_tell(client, status);
+	uint64_t evictions = loops.evictions;
 
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);
 	/* A launch has begun meanwhile, or demand lingers for the next. */
 	if (!totals->outstanding && atomic_load(&demand_of(client)->shown) == DEMAND_SHOWN)
 		atomic_store(&status->outstanding, 1);
-	atomic_store(&status->gpu_time, totals->predicted);
+	atomic_store(&status->gpu_time, totals->predicted + loops.ran);
 	atomic_store(&status->remaining,
 		     streams_remaining(client, passed, &learning_of(client)->late));
-	atomic_store(&status->executed, totals->executed);
+	atomic_store(&status->executed, totals->executed + loops.ran);
 	atomic_store(&status->starts, atomic_load(&start_of(client)->starts));
 	atomic_store(&status->starts_late, start_of(client)->late);
 	atomic_store(&status->predictions, learning->predictions);

@@ -26,12 +26,26 @@ static struct stream *governed(CUstream handle, const struct level_binding **out
 	return stream;
 }
 
+static bool says_time(const struct weir_loop_state *state)
+{
+	return state->size >= sizeof(*state);
+}
+
+static void add(struct loops_total *total, const struct weir_loop_state *loop)
+{
+	total->evictions += load_relaxed(&loop->evictions);
+	total->blocked += load_relaxed(&loop->blocked);
+	total->blocked_time += load_relaxed(&loop->blocked_time);
+	if (says_time(loop))
+		total->ran += load_relaxed(&loop->ran);
+}
+
 EXPORT int weir_loops_begin(CUstream handle, const struct weir_loop_state *state)
 {
 	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
 	int r = stream ? -ENOBUFS : -EAGAIN;
 
-	if (!stream || state->size < sizeof(*state))
+	if (!stream || state->size < WEIR_LOOP_STATE_FIRST)
 		return r;
 	struct loops *loops = loops_of(stream->client);
 	pthread_mutex_lock(&lock);
@@ -42,6 +56,8 @@ EXPORT int weir_loops_begin(CUstream handle, const struct weir_loop_state *state
 		r = 0;
 	}
 	pthread_mutex_unlock(&lock);
+	if (!r && says_time(state))
+		atomic_store(&stream->of_loop, true);
 	return r;
 }
 
@@ -56,9 +72,7 @@ EXPORT void weir_loops_end(CUstream handle, const struct weir_loop_state *state)
 	for (size_t i = 0; i < LOOPS_MAX; i++) {
 		if (loops->loop[i] != state)
 			continue;
-		loops->evictions += load_relaxed(&state->evictions);
-		loops->blocked += load_relaxed(&state->blocked);
-		loops->blocked_time += load_relaxed(&state->blocked_time);
+		add(&loops->ended, state);
 		loops->loop[i] = NULL;
 	}
 	pthread_mutex_unlock(&lock);
@@ -107,22 +121,20 @@ EXPORT void weir_loops_left(CUstream handle)
 	worker_wake();
 }
 
-uint64_t loops_tell(const struct client *client, struct weir_status_page *status)
+struct loops_total loops_tell(const struct client *client, struct weir_status_page *status)
 {
 	const struct loops *loops = loops_of(client);
 	uint32_t n = 0, on_gpu = 0, waiting[WEIR_LOOP_WAITS] = {0};
 
 	pthread_mutex_lock(&lock);
-	uint64_t evictions = loops->evictions, blocked = loops->blocked, time = loops->blocked_time;
+	struct loops_total total = loops->ended;
 	for (size_t i = 0; i < LOOPS_MAX; i++) {
 		const struct weir_loop_state *loop = loops->loop[i];
 		if (!loop)
 			continue;
 		n++;
 		on_gpu += load_relaxed(&loop->on_gpu) != 0;
-		evictions += load_relaxed(&loop->evictions);
-		blocked += load_relaxed(&loop->blocked);
-		time += load_relaxed(&loop->blocked_time);
+		add(&total, loop);
 		for (size_t k = 0; k < WEIR_LOOP_WAITS; k++)
 			waiting[k] += load_relaxed(&loop->waiting[k]);
 	}
@@ -131,7 +143,7 @@ uint64_t loops_tell(const struct client *client, struct weir_status_page *status
 	atomic_store(&status->loops_on_gpu, on_gpu);
 	for (size_t k = 0; k < WEIR_LOOP_WAITS; k++)
 		atomic_store(&status->loops_waiting[k], waiting[k]);
-	atomic_store(&status->loops_blocked, blocked);
-	atomic_store(&status->loops_blocked_time, time);
-	return evictions;
+	atomic_store(&status->loops_blocked, total.blocked);
+	atomic_store(&status->loops_blocked_time, total.blocked_time);
+	return total;
 }

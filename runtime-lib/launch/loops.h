@@ -12,9 +12,12 @@
 /* Of a client. */
 struct loops {
 	const struct weir_loop_state *loop[LOOPS_MAX];
-	uint64_t evictions, blocked, blocked_time; /* of loops that have ended */
+	struct loops_total {
+		uint64_t evictions, blocked, blocked_time;
+		uint64_t ran; /* ns on the GPU: a prediction of a loop's launch says nothing */
+	} ended;              /* of loops that have ended */
 };
 PER_CLIENT(loops)
 
-/* Worker: adds up what they say. Returns their evictions. */
-uint64_t loops_tell(const struct client *client, struct weir_status_page *status);
+/* Worker: adds up what they say. */
+struct loops_total loops_tell(const struct client *client, struct weir_status_page *status);

@@ -3,6 +3,7 @@
 
 #include "loop/gpu.h"
 #include "loop/handles.h"
+#include "loop/stay.h"
 #include "loop/rings.h"
 #include "loop/workers.h"
 
@@ -74,12 +75,15 @@ struct weir_loop {
 	bool starved;   /* listeners wait for a free handle or descriptor */
 	uint64_t retry; /* when to accept again */
 
-	uint32_t operations; /* of the engine, not reaped */
-	uint32_t reading;    /* of the readers, not reaped */
-	uint32_t serial;     /* of the last launch */
+	uint32_t operations;     /* of the engine, not reaped */
+	uint32_t reading;        /* of the readers, not reaped */
+	_Atomic uint32_t serial; /* of the last launch */
 	_Atomic bool on_gpu;
-	bool ran;
-	uint64_t left_at;
+	bool has_run;
+	struct stay stay;
+	uint64_t launched_at, left_at;
+	uint64_t began_at; /* when the kernel was first seen on the GPU; 0: it was not */
+	uint64_t ran;      /* ns, of the launches before */
 	_Atomic bool stops;
 	/* Written by the loop's thread, read by weir_loop_stats(). */
 	struct {

@@ -201,6 +201,8 @@ int weir_loop_new(struct weir_loop **out, struct CUfunc_st *kernel,
 
 	if (!r)
 		r = set_up(loop, kernel);
+	if (!r)
+		loop->stay = stay_of(loop->options.linger_us * NS_PER_US);
 	if (!r) {
 		*out = loop;
 		return 0;
@@ -228,13 +230,15 @@ static int launch(struct weir_loop *loop, void **params)
 		.serial = ++loop->serial,
 		.poll_ns = loop->options.poll_ns,
 		.words_ns = WORDS_NS,
-		.linger_ns = loop->options.linger_us * NS_PER_US,
+		.linger_ns = loop->stay.ns,
 		.check_cycles = CHECK_CYCLES,
 	};
 
 	args.report = &rings->reports[loop->serial & 1];
 	governed_launch(loop, &args);
 	loop_count(&loop->counters.launches, 1);
+	loop->launched_at = loop_now();
+	loop->began_at = 0;
 	atomic_store_explicit(&loop->state.on_gpu, 1, memory_order_relaxed);
 	loop->on_gpu = true;
 	return gpu_launch(&loop->gpu, &args, params);
@@ -255,6 +259,25 @@ static const struct weir_loop_report *report_of(const struct weir_loop *loop)
 	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
 }
 
+/* The launch has been on the GPU for @ns. */
+static void tell_time(struct weir_loop *loop, uint64_t ns)
+{
+	uint64_t told = atomic_load_explicit(&loop->state.ran, memory_order_relaxed);
+
+	if (loop->ran + ns > told)
+		loop_count(&loop->state.ran, loop->ran + ns - told);
+}
+
+/* A kernel may stay for hours. How long it has run is told meanwhile, by the host's clock. */
+static void watch_time(struct weir_loop *loop, uint64_t now)
+{
+	if (__atomic_load_n(&last_report(loop)->begun, __ATOMIC_RELAXED) != loop->serial)
+		return;
+	if (!loop->began_at)
+		loop->began_at = now;
+	tell_time(loop, now - loop->began_at);
+}
+
 enum next { NEXT_STAY, NEXT_LAUNCH, NEXT_END };
 
 /* The kernel has left. */
@@ -264,6 +287,9 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 
 	loop->on_gpu = false;
 	loop->left_at = loop_now();
+	uint64_t most = loop->left_at - loop->launched_at;
+	tell_time(loop, report->ran < most ? report->ran : most);
+	loop->ran = atomic_load_explicit(&loop->state.ran, memory_order_relaxed);
 	/* Asked by us: the words have changed, mostly because they begin to say that it must leave.
 	 */
 	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops)
@@ -364,6 +390,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 		next = NEXT_END;
 	if (!loop->on_gpu && next == NEXT_STAY && is_due(loop)) {
 		loop_count(&loop->state.blocked_time, now - loop->left_at);
+		stay_back(&loop->stay, now - loop->left_at);
 		next = NEXT_LAUNCH;
 	}
 	if (next == NEXT_LAUNCH) {
@@ -372,6 +399,8 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	}
 	if (next == NEXT_END)
 		return NEXT_END;
+	if (loop->on_gpu)
+		watch_time(loop, now);
 	ask_to_leave(loop, cycle, now);
 	if (some || report) {
 		cycle->busy_at = now;
@@ -386,9 +415,9 @@ int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 	struct cycle cycle = {.busy_at = loop_now(), .checked_at = loop_now()};
 	int r;
 
-	if (loop->ran)
+	if (loop->has_run)
 		return -EINVAL;
-	loop->ran = true;
+	loop->has_run = true;
 	governed_begin(loop);
 	r = launch(loop, params);
 	while (!r)
@@ -493,7 +522,9 @@ void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 		.blocks = loop->gpu.blocks,
 		.polls = last_report(loop)->polls,
 		.uring = loop->engine->type == &io_uring_engine,
-		.on_gpu = loop->on_gpu,
+		.on_gpu = loop->on_gpu && !report_of(loop),
+		.linger_ns = loop->stay.ns,
+		.ran_ns = loop->state.ran,
 	};
 	for (size_t i = 0; i < WAITS_KINDS; i++)
 		out->waiting[i] =

@@ -115,8 +115,40 @@ static void there_is_a_limit(void **state)
 	}
 	for (size_t i = 0; i <= LOOPS_MAX; i++)
 		weir_loops_end(STREAM(n, HIGH), &many[i]);
-	struct weir_loop_state old = {.size = sizeof(old) - 8};
-	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &old), -ENOBUFS);
+	struct weir_loop_state older = {.size = WEIR_LOOP_STATE_FIRST - 8};
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &older), -ENOBUFS);
+	context_gone(n);
+}
+
+static bool executed(uint64_t ns)
+{
+	worker_wake();
+	return agent.status->executed == ns && agent.status->gpu_time == ns;
+}
+
+/* How long a loop's launch will be on the GPU cannot be predicted. */
+static void the_time_of_loops_is_what_they_say(void **state)
+{
+	struct weir_loop_state loop = {.size = sizeof(loop), .ran = 7000};
+	struct weir_loop_state first = {.size = WEIR_LOOP_STATE_FIRST, .ran = 1};
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	assert_int_equal(weir_loops_begin(STREAM(n, LOW), &first), 0);
+	assert_true(eventually(executed(7000)));
+	struct stream *stream = stream_find(STREAM(n, HIGH), false);
+	struct stream *ordinary = stream_find(STREAM(n, LOW), false);
+	atomic_store(&stream->predicted, 500);
+	atomic_store(&stream->executed, 500);
+	atomic_store(&ordinary->predicted, 30);
+	atomic_store(&ordinary->executed, 30);
+	assert_true(eventually(executed(7030)));
+	loop.ran = 9000;
+	assert_true(eventually(executed(9030)));
+	weir_loops_end(STREAM(n, HIGH), &loop);
+	assert_true(eventually(executed(9030)));
+	weir_loops_end(STREAM(n, LOW), &first);
 	context_gone(n);
 }
 
@@ -127,6 +159,7 @@ int main(void)
 		cmocka_unit_test(nobody_is_above_the_highest_level),
 		cmocka_unit_test(the_status_page_adds_loops_up),
 		cmocka_unit_test(there_is_a_limit),
+		cmocka_unit_test(the_time_of_loops_is_what_they_say),
 	};
 
 	driver_load();

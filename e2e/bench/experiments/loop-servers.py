@@ -3,6 +3,7 @@ a fifth of the time, beside a batch job; and a key-value store against one on th
 
 import contextlib
 import dataclasses
+import statistics
 import time
 
 import loops
@@ -12,7 +13,8 @@ import sharing
 from bursts import HIGH, LOW
 from experiment import MPS
 from report import at_least, at_most
-from workers import DEPTH, LEAD, SLOTS, Job, Worker, pool_of, progress
+from servers import quantile
+from workers import DEPTH, LEAD, SETTLE, SLOTS, Job, Worker, pool_of, progress
 
 SHOWS = "event loops and ordinary kernels share the GPU; servers on the GPU beside a batch job; a key-value store"
 PAPER = "GLoop figures 9 to 14"
@@ -140,19 +142,24 @@ def single_kernels(bench):
 
 
 def leaves(bench):
-    """HIGH's single kernels beside a loop that has all SMs: what the loop adds to the time until the kernel is done."""
+    """HIGH's single kernels beside a loop that has all SMs. How soon the loop leaves is from the moment that HIGH's demand is
+    shown until its last block has told the host, as a thread beside the loop sees both."""
     pool = pool_of(bench)
     pool.set_policy("hpf")
     alone = single_kernels(bench)
-    argv = ports.argv_of(bench, "loop-throttle", way="look", seconds=ENDLESS, threads=128, blocks=2 if bench.node.simulated else 132)
-    with bench.node.running("throttle", argv, "low", True, mps=ports.under_mps(bench, True)):
-        beside = single_kernels(bench)
-    added, what = beside["p99"] - alone["median"], "a loop leaves for HIGH within, p99"
-    told = f"HIGH alone {alone['median']:.0f}/{alone['p99']:.0f} us, beside {beside['median']:.0f}/{beside['p99']:.0f} us"
+    argv = ports.argv_of(bench, "loop-throttle", way="look", seconds=ENDLESS, leaves=1, threads=128, blocks=2 if bench.node.simulated else 132)
+    throttle = bench.node.start("throttle", argv, "low", True, mps=ports.under_mps(bench, True))
+    throttle.wait_ready()
+    beside = single_kernels(bench)
+    throttle.stop()
+    result = throttle.result(60)
+    left, what = [ns / 1e3 for ns in result["leaves_ns"]], "a loop leaves for HIGH within, p99"
+    told = f"{len(left)} times, median {statistics.median(left or [0]):.0f} us, {result['missed']} not seen; HIGH alone {alone['median']:.0f}/{alone['p99']:.0f} us, beside {beside['median']:.0f}/{beside['p99']:.0f} us"
+    late = quantile(left, 0.99) if left else float("inf")
     if bench.mode == MPS:
-        bench.report.judge(what, added, BOUNDS["leaves within, p99"], told)
+        bench.report.judge(what, late, BOUNDS["leaves within, p99"], told)
     else:  # with the hardware's switch
-        bench.report.add(what, f"{added:.0f} us", baselines=told)
+        bench.report.add(what, f"{late:.0f} us", baselines=told)
     if bench.plots:
         series = {name: [alone[name], beside[name]] for name in ("median", "p99")}
         title = "HIGH's kernels beside a loop (GLoop fig. 11, 12)"
@@ -179,6 +186,10 @@ class Consolidation:
     def p99(self, clients):
         return max(client.result(self.seconds + ports.TIMEOUT)["p99_us"] for client in clients)
 
+    def settle(self):
+        """Below the servers' level libweir compares forms of the batch job's kernels, once."""
+        self.pool.endless("Weir", [self.batch], sharing.short(self.bench, SETTLE))
+
     def batch_rate(self):
         """Rounds a second in the time that clients ask; the part of what it does alone without libweir."""
         (ends,) = self.pool.endless("Weir", [self.batch], self.seconds)
@@ -190,6 +201,7 @@ def consolidate(bench):
     with contextlib.ExitStack() as stack:
         scene = Consolidation(bench, stack)
         alone = scene.p99(scene.clients())
+        scene.settle()
         idle = 100 * scene.batch_rate() / (scene.pool.alone["MPS", scene.batch] / scene.pool.alone["Weir", scene.batch])
         bench.report.judge(f"a batch job beside {SERVERS} idle servers, of its rate alone", idle, BOUNDS["beside idle servers"])
         clients = scene.clients()

@@ -6,7 +6,7 @@ LOOP_DIR := e2e/workloads/loop
 loop-parts = $(patsubst %,$(LOOP_DIR)/%.c,$1) $(patsubst %,$(WORKLOAD_GEN)/loop/%-ptx.c,$2)
 LOOP_PIPELINE := $(call loop-parts,pipeline host,tokens tokens-loop) e2e/workloads/workload.c
 
-loop-throttle_SRC  := $(call loop-parts,throttle host,throttle)
+loop-throttle_SRC  := $(call loop-parts,throttle leaves host,throttle)
 loop-ports_SRC      = $(call loop-parts,ports host,parts) $(PAPERS_SRC)
 loop-ports_CFLAGS  := $(kernels_CFLAGS)
 loop-server_SRC    := $(call loop-parts,server serve-loop front service host,services server-loop)

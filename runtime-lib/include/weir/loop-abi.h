@@ -89,8 +89,11 @@ struct weir_loop_report {
 	uint32_t answers; /* that were taken, of all launches */
 	uint32_t serial;  /* of the launch */
 	uint32_t polls;   /* reads of answers, of all launches; may go round */
-	uint32_t reserved[2];
+	uint64_t ran;     /* ns from the launch's begin on the GPU until its last block left */
+	uint32_t begun;   /* serial of the launch, as soon as it begins */
+	uint32_t reserved;
 };
+WEIR_LOOP_ASSERT(sizeof(struct weir_loop_report) == 40, "layout");
 
 /* In device memory, one for each loop. What all blocks read often, what the block that reads
  * answers uses, and what blocks count in lie 128 bytes apart, so that they do not delay each other.
@@ -112,7 +115,8 @@ struct weir_loop_device {
 	uint32_t idle; /* blocks of this launch that wait */
 	uint32_t ended;
 	int32_t code;
-	uint32_t reserved2[28];
+	uint64_t began; /* %globaltimer when this launch began */
+	uint32_t reserved2[26];
 
 	uint32_t doorbells;
 	uint32_t reserved3[31];

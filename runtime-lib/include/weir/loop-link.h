@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct CUstream_st;
@@ -22,8 +23,11 @@ struct weir_loop_state {
 	_Atomic uint64_t evictions;
 	_Atomic uint64_t blocked;      /* times that it left because all blocks waited */
 	_Atomic uint64_t blocked_time; /* ns */
+	_Atomic uint64_t ran;          /* ns on the GPU */
 };
-static_assert(sizeof(struct weir_loop_state) == 48, "the first version");
+/* Loops of the first version do not say how long they ran. */
+#define WEIR_LOOP_STATE_FIRST offsetof(struct weir_loop_state, ran)
+static_assert(WEIR_LOOP_STATE_FIRST == 48, "the first version");
 
 /* Addresses for the GPU; 0: there is none. */
 struct weir_loop_words {

@@ -43,7 +43,8 @@ struct weir_loop_options {
 	 * and sleep when there is nothing to copy. 0: half of the cores that the process may use,
 	 * at least 1, at most 8; at most 64 */
 	uint32_t readers;
-	uint32_t linger_us; /* all blocks wait for so long before the kernel leaves; 0: 100 */
+	uint32_t linger_us; /* all blocks wait for so long before the kernel leaves; 0: 100. A
+			     * quarter, if it is mostly away for long */
 	uint32_t spin_us;   /* the host looks for work without a pause for so long; 0: 150 */
 	uint32_t poll_ns;   /* the GPU reads host memory no more often; 0: 1000 */
 	bool no_uring;      /* a pool of threads in place of io_uring, as where that is forbidden */
@@ -91,7 +92,9 @@ struct weir_loop_stats {
 	uint32_t polls;      /* of the GPU for answers, when the kernel last left; may go round */
 	uint32_t waiting[4]; /* requests of files, the network, timers, host functions */
 	bool uring;
-	bool on_gpu;
+	bool on_gpu;        /* or about to be there */
+	uint32_t linger_ns; /* of the next launch */
+	uint64_t ran_ns;    /* on the GPU */
 };
 void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out);
 

@@ -525,8 +525,9 @@ struct weir_status_page {
 	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 	_Atomic uint64_t form_evictions[WEIR_STATUS_FORMS];
 	uint8_t reserved1[256 - 216];
-	/* Predicted GPU time of finished launches; launches of unknown time count nothing. 0: an
-	 * older library. */
+	/* Predicted GPU time of finished launches; launches of unknown time count nothing. Loops
+	 * (weir/loop-link.h) measure their time, also of launches that go on. 0: an older library.
+	 */
 	_Atomic uint64_t executed;
 	/* Launches into an idle stream, and how many of them started later than latency_slo. With a
 	 * predicted time their end tells, else the gate before them. Launches that wait behind the

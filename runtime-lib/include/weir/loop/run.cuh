@@ -112,12 +112,14 @@ inline __device__ void loop::leave_(bool ended)
 				   detail::peek(&device.code),
 				   detail::peek(&device.answers),
 				   args.serial,
-				   detail::peek(&device.polls)};
+				   detail::peek(&device.polls),
+				   detail::now() - detail::peek(&device.began)};
 	detail::poke(&args.report->reason, report.reason);
 	detail::poke(&args.report->ended, report.ended);
 	detail::poke(&args.report->code, report.code);
 	detail::poke(&args.report->answers, report.answers);
 	detail::poke(&args.report->polls, report.polls);
+	detail::poke(&args.report->ran, report.ran);
 	device.close = device.left = device.idle = 0;
 	device.next_poll = device.next_words = device.last_answer = 0;
 	detail::fence_system();
@@ -129,6 +131,12 @@ template <class F> inline __device__ void loop::run(F start)
 	weir_loop_block &block = block_();
 	bool ended = block.ended != 0;
 
+	/* All blocks begin at about the same time. */
+	if (detail::block() == 0 && detail::first_thread()) {
+		const weir_loop_args &args = detail::here().args;
+		detail::poke(&args.device->began, detail::now());
+		detail::poke(&args.report->begun, args.serial);
+	}
 	if (!ended) {
 		if (detail::first_thread())
 			atomicMax(reinterpret_cast<unsigned long long *>(&device_().last_answer),

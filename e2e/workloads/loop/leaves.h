@@ -1,0 +1,31 @@
+/* How soon a loop's kernel leaves when higher-level clients get work: from the moment that the
+ * demand word, which it looks at, is set until its last block has told the host. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pthread.h>
+
+#include <weir/loop.h>
+
+#include "host.h"
+
+#define LEAVES_MAX 10000
+
+struct leaves {
+	struct weir_loop *loop;
+	const volatile uint64_t *progress; /* of the kernel */
+	CUcontext context;
+	_Atomic(const uint64_t *) demand; /* NULL: not known yet */
+	uint64_t mask;
+	_Atomic int over;
+	pthread_t thread;
+	uint64_t ns[LEAVES_MAX];
+	size_t n, missed; /* missed: demand that ended before the kernel left */
+};
+
+/* Starts to watch @loop. @progress changes while the kernel runs. One processor is busy with it. */
+void leaves_begin(struct leaves *leaves, struct weir_loop *loop, const volatile uint64_t *progress);
+void leaves_end(struct leaves *leaves);
