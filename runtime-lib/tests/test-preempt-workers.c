@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#define PARTS     12345u
 #define LEARNS_NS 600000000u /* samples of another time count after 0.2 s */
 
 static struct rewritten rewritten;
@@ -157,6 +158,22 @@ static void tells_what_a_worker_takes(void **state)
 	gone(n);
 }
 
+/* Alone or in turns the kernel may have another form, with other registers. */
+static void tells_of_the_form_beside_others(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	bound(kernel, BLOCKS, 1);
+	struct launch_config *beside =
+		(struct launch_config *)config_in_use(tuned_for(kernel), WAITING_URGENT);
+	const struct launch_config *latest = &tuned_for(kernel)->tuner.candidates[0].config;
+	assert_ptr_not_equal(beside, latest);
+	beside->parts[1] = PARTS;
+	atomic_store(&preempting_of(client)->latest, latest);
+	assert_true(eventually(agent.status->worker_parts[1] == PARTS));
+	gone(n);
+}
+
 /* A context's slot is used again, and with it what the former context's launches left there. */
 static void tells_nothing_of_a_former_context(void **state)
 {
@@ -214,6 +231,7 @@ int main(void)
 		cmocka_unit_test(goes_ahead),
 		cmocka_unit_test(learns_nothing_from_bounded_launches),
 		cmocka_unit_test(tells_what_a_worker_takes),
+		cmocka_unit_test(tells_of_the_form_beside_others),
 		cmocka_unit_test(tells_nothing_of_a_former_context),
 		cmocka_unit_test(tells_nothing_of_another_context),
 	};
