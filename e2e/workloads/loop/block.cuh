@@ -37,7 +37,7 @@ static __device__ bool is_whole(weir::loop &l, int64_t bytes, uint64_t wanted)
  * until then the block looks every LOOK_NS, LOOKS times, and after that every RETRY_NS. A timer asks the
  * host, which has other things to do while many blocks wait for a number at their start. */
 #define LOOK_NS  2000
-#define LOOKS    500
+#define LOOKS    2000
 #define RETRY_NS 200000
 template <class Ready>
 static __device__ void when_known(weir::loop &l, int32_t *word, Ready ready, unsigned looks = 0)

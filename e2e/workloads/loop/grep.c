@@ -25,8 +25,7 @@ extern const char grep_ptx[], grep_loop_ptx[];
 #define PIECE       (16u << 10) /* bytes that a block of the kernel searches */
 #define BATCH       (64u << 20) /* bytes of a batch of files, about */
 #define STAGING     64          /* buffers of the loop */
-#define READERS     16 /* threads of the loop that fill them; the other ways use all processors */
-#define MATCHES_MAX (1u << 22) /* of a batch */
+#define MATCHES_MAX (1u << 22)  /* of a batch */
 
 struct grep {
 	struct workload w;
@@ -257,7 +256,6 @@ static double run_loop(void *program)
 						  .threads = GREP_THREADS,
 						  .callbacks = 2 * (uint32_t)grep->slots + 1,
 						  .staging = STAGING,
-						  .readers = READERS,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
 			       .files = grep->corpus.files,

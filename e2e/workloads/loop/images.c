@@ -31,7 +31,7 @@ extern const char images_ptx[], images_loop_ptx[];
 struct match {
 	struct workload w;
 	const char *folder, *way;
-	uint64_t slots, blocks;
+	uint64_t blocks;
 	struct image_job job;       /* paths and sizes */
 	uint8_t *library, *queries; /* what the files hold */
 	image_match *wanted, *found;
@@ -218,24 +218,24 @@ static double run_loop(void *program)
 	struct match *match = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)match->blocks,
 						  .threads = IMAGE_THREADS,
-						  .callbacks = (uint32_t)match->slots + 2,
+						  .callbacks = IMAGE_SLOTS,
 						  .staging = STAGING,
 						  .name = "images"};
 	CUdeviceptr device = host_zeros(sizeof(match->job));
-	struct weir_loop_stats stats;
+	size_t chunks = (match->job.library_n + IMAGE_READ - 1) / IMAGE_READ;
 	struct weir_loop *loop;
 	double seconds;
 
 	CU(cuModuleLoadData(&match->w.module, images_loop_ptx));
 	loop = host_loop(workload_kernel(&match->w, "images_loop"), &options);
-	weir_loop_stats(loop, &stats);
 	match->job.file = match->job.ready = -1;
-	match->job.slots = (uint32_t)match->slots;
 	match->job.queries_at = host_zeros(queries_bytes(match));
 	match->job.best = host_zeros(match->job.queries_n * sizeof(image_match));
 	CU(cuMemsetD8(match->job.best, 0xff, match->job.queries_n * sizeof(image_match)));
-	match->job.chunks =
-		host_zeros((size_t)stats.blocks * match->slots * IMAGE_READ * IMAGE_BYTES);
+	match->job.pictures = host_zeros(library_bytes(match));
+	match->job.read = host_zeros(chunks * sizeof(int32_t));
+	CU(cuMemsetD8(match->job.read, 0xff, chunks * sizeof(int32_t)));
+	CU(cuCtxSynchronize());
 	workload_upload(device, &match->job, sizeof(match->job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
 	weir_loop_free(loop);
@@ -266,14 +266,13 @@ static const struct host_way *parse(struct match *match, int argc, char **argv)
 		{"way", OPTION_TEXT, &match->way, "cpu, native, split or loop (default)"},
 		{"queries", OPTION_NUMBER, &queries, "how many"},
 		{"blocks", OPTION_NUMBER, &match->blocks, "of the loop; default: as many as fit"},
-		{"slots", OPTION_NUMBER, &match->slots, "chunks of a block of the loop at a time"},
 		{0}};
 
 	workload_parse(&match->w, argc, argv, "finds pictures; --size: number in the library", own);
 	match->job.library_n = (uint32_t)workload_pick(&match->w, match->w.size, 600, 25000);
 	match->job.queries_n = (uint32_t)workload_pick(&match->w, queries, 20, 2000);
-	if (!match->folder || match->slots < 1 || match->slots > 30 ||
-	    match->job.library_n > PARTS_MAX * IMAGE_CHUNK || match->job.queries_n > 1u << 20) {
+	if (!match->folder || match->job.library_n > PARTS_MAX * IMAGE_CHUNK ||
+	    match->job.queries_n > 1u << 20) {
 		fprintf(stderr, "loop-images: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
@@ -282,7 +281,7 @@ static const struct host_way *parse(struct match *match, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct match match = {.w = {.seed = 1}, .slots = 1, .way = "loop"};
+	static struct match match = {.w = {.seed = 1}, .way = "loop"};
 	const struct host_way *way = parse(&match, argc, argv);
 	struct image_job *job = &match.job;
 	double seconds;

@@ -3,10 +3,14 @@
 
 #include <stdint.h>
 
-#define IMAGE_BYTES   1024u /* 32 x 32 grey values */
-#define IMAGE_GROUP   16u   /* queries that are compared together */
-#define IMAGE_CHUNK   64u   /* pictures that a block of a launch compares */
-#define IMAGE_READ    32u   /* pictures that a loop reads at once */
+#define IMAGE_BYTES 1024u /* 32 x 32 grey values */
+#define IMAGE_GROUP 16u   /* queries that are compared together */
+#define IMAGE_CHUNK 64u   /* pictures that a block of a launch compares */
+#define IMAGE_READ  256u  /* pictures that a loop reads at once, */
+#define IMAGE_PART  32u   /* and that a block of it compares; divides IMAGE_READ */
+/* Callbacks of a block of a loop: a read, the queries, the one that runs, and the one that it
+ * posts. */
+#define IMAGE_SLOTS   4
 #define IMAGE_THREADS 256
 
 /* A result: the sum of squared differences in the upper 32 bits, the picture's number below. The
@@ -17,12 +21,13 @@ typedef unsigned long long image_match;
 struct image_job {
 	char library[256], queries[256], result[256]; /* paths */
 	uint32_t library_n, queries_n;
-	uint32_t slots;      /* chunks of a block at a time */
-	uint32_t ticket;     /* the next chunk */
-	uint32_t done;       /* chunks that are compared */
+	uint32_t reads;      /* the next chunk to be read, */
+	uint32_t parts;      /* and the next part to be compared */
+	uint32_t done;       /* parts that are compared */
 	int32_t file;        /* of the loop: the library; -1 until block 0 has opened it */
 	int32_t ready;       /* -1 until block 0 has read the queries */
 	uint64_t queries_at; /* device addresses: the queries, */
 	uint64_t best;       /* image_match[queries_n], */
-	uint64_t chunks;     /* IMAGE_READ pictures for each slot of each block */
+	uint64_t pictures;   /* the library, */
+	uint64_t read;       /* int32_t of each chunk: -1 until it is there */
 };
