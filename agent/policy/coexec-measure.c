@@ -56,35 +56,6 @@ uint8_t coexec_workers(const struct coexec_plan *plan, unsigned i)
 	return client->changes_at ? client->former : plan->now.workers[i];
 }
 
-/* ns until what is queued is done, at the speed that was measured last; 0: not known. */
-static uint64_t drains_in(const struct run_queue_entry *entry)
-{
-	double speed = coexec_speed(&entry->coexec);
-
-	return speed > 0 ? (uint64_t)((double)entry->remaining / speed) : 0;
-}
-
-void coexec_change(struct coexec_plan *plan, const struct coexec_configuration *next, uint64_t now)
-{
-	uint64_t drain[COEXEC_MOST], longest = 0;
-	uint8_t former[COEXEC_MOST];
-
-	for (unsigned i = 0; i < plan->n; i++) {
-		former[i] = coexec_workers(plan, i);
-		drain[i] = smaller(drains_in(plan->members[i]), COEXEC_LONGEST);
-		longest = larger(longest, drain[i]);
-	}
-	plan->now = *next;
-	coexec_settle(plan, now);
-	for (unsigned i = 0; i < plan->n; i++) {
-		struct coexec_client *client = &plan->members[i]->coexec;
-		if (drain[i] == longest || !drain[i])
-			continue;
-		client->former = former[i];
-		client->changes_at = now + longest - drain[i];
-	}
-}
-
 void coexec_tell_late(const struct coexec_plan *plan, uint64_t now)
 {
 	for (unsigned i = 0; i < plan->n; i++) {
@@ -148,18 +119,25 @@ double coexec_speed(const struct coexec_client *client)
 		       FASTEST);
 }
 
-/* Relative to its speed alone. It may be about to finish a launch. */
-static double highest_rate(const struct coexec_plan *plan, const struct run_queue_entry *entry,
-			   uint64_t now)
+/* ns of work in a ns since the measurement began, at most: it may be about to finish a launch. 0:
+ * not known. */
+static double highest_speed(const struct coexec_plan *plan, const struct run_queue_entry *entry,
+			    uint64_t now)
 {
 	const struct coexec_client *client = &entry->coexec;
 	uint64_t launch = entry->launches ? entry->remaining / entry->launches : 0;
 	uint64_t done = client->first_at ? client->last - client->first : 0;
 	uint64_t passed = now - (client->first_at ? client->first_at : plan->since);
-	double alone = client->alone > 0 ? client->alone : 1;
 
-	return passed && launch ? at_most((double)(done + launch) / (double)passed / alone, HIGHEST)
-				: HIGHEST;
+	return passed && launch ? (double)(done + launch) / (double)passed : 0;
+}
+
+static double highest_rate(const struct coexec_plan *plan, const struct run_queue_entry *entry,
+			   uint64_t now)
+{
+	double speed = highest_speed(plan, entry, now), alone = entry->coexec.alone;
+
+	return speed > 0 ? at_most(speed / (alone > 0 ? alone : 1), HIGHEST) : HIGHEST;
 }
 
 bool coexec_is_below(const struct coexec_plan *plan, double least, uint64_t now,
@@ -167,7 +145,7 @@ bool coexec_is_below(const struct coexec_plan *plan, double least, uint64_t now,
 {
 	double sum = 0;
 
-	if (now - plan->since < COEXEC_WINDOW)
+	if (now - plan->since < COEXEC_WINDOW / 2)
 		return false;
 	for (unsigned i = 0; i < plan->n; i++) {
 		rates[i] = highest_rate(plan, plan->members[i], now);
@@ -187,6 +165,37 @@ double coexec_rates(const struct coexec_plan *plan, double rates[COEXEC_MOST])
 		sum += rates[i];
 	}
 	return sum;
+}
+
+/* ns until what is queued is done, at the speed that was measured last; 0: not known. */
+static uint64_t drains_in(const struct coexec_plan *plan, const struct run_queue_entry *entry,
+			  uint64_t now)
+{
+	double speed = coexec_speed(&entry->coexec);
+
+	speed = speed > 0 ? speed : highest_speed(plan, entry, now);
+	return speed > 0 ? (uint64_t)((double)entry->remaining / speed) : 0;
+}
+
+void coexec_change(struct coexec_plan *plan, const struct coexec_configuration *next, uint64_t now)
+{
+	uint64_t drain[COEXEC_MOST], longest = 0;
+	uint8_t former[COEXEC_MOST];
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		former[i] = coexec_workers(plan, i);
+		drain[i] = smaller(drains_in(plan, plan->members[i], now), COEXEC_LONGEST);
+		longest = larger(longest, drain[i]);
+	}
+	plan->now = *next;
+	coexec_settle(plan, now);
+	for (unsigned i = 0; i < plan->n; i++) {
+		struct coexec_client *client = &plan->members[i]->coexec;
+		if (drain[i] == longest || !drain[i])
+			continue;
+		client->former = former[i];
+		client->changes_at = now + longest - drain[i];
+	}
 }
 
 void coexec_recognise(struct coexec_client *client, struct coexec_memory *memory)

@@ -47,18 +47,14 @@ static uint64_t clock_of(const struct run_queue *queue)
 
 /* Members */
 
-static void try_next(struct coexec_plan *plan, uint64_t now)
-{
-	coexec_change(plan, &plan->space.of[plan->search.at], now);
-}
-
 static void begin_search(struct coexec_plan *plan, uint64_t now)
 {
 	coexec_search_begin(&plan->search, &plan->space, plan->n, plan->speed_up + COEXEC_GAIN);
 	plan->searching = true;
 	plan->search_since = now;
 	plan->searches++;
-	try_next(plan, now);
+	plan->now = plan->space.of[plan->search.at];
+	coexec_settle(plan, now);
 }
 
 static void add(struct coexec_plan *plan, struct run_queue_entry *entry)
@@ -391,7 +387,7 @@ static void note_try(struct coexec_plan *plan, struct coexec_memory *memory, con
 	if (plan->search.done)
 		end_search(plan, memory, now);
 	else
-		try_next(plan, now);
+		coexec_change(plan, &plan->space.of[plan->search.at], now);
 }
 
 static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
