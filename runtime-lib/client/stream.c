@@ -13,6 +13,9 @@
 #define STREAM_IDLE UINT64_MAX /* `seen` */
 #define LATE        NS_PER_MS  /* ns beyond twice the predicted time */
 
+#define MARKER_GAP   (100 * NS_PER_US) /* ns of predicted work from one marker to the next, */
+#define MARKER_PARTS (STREAM_MARKERS * 3 / 4) /* or that part of what is queued, if it is more */
+
 struct streams streams_table[CLIENTS_MAX];
 static struct stream pool[STREAMS_MAX];
 _Atomic int capture_count;
@@ -66,7 +69,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	/* Unknown work may be in the stream already: the first launch gets a gate. */
 	stream->since_gate = UINT64_MAX / 2;
 	stream->marker_wanted = 0;
-	stream->marked = stream->marked_predicted = 0;
+	stream->marked = stream->marked_predicted = stream->left_at = 0;
 	stream->raise_mark = 0;
 	stream->gated_inside = 0;
 	stream->capturing = 0;
@@ -247,7 +250,18 @@ void stream_want_marker(struct stream *stream)
 			stream->marker = marker;
 	}
 	if (stream->marker)
-		atomic_store(&stream->marker_wanted, 1);
+		atomic_fetch_or(&stream->marker_wanted, STREAM_MARKER);
+}
+
+void stream_leave_marker_evenly(struct stream *stream, uint64_t predicted)
+{
+	uint64_t executed = load_relaxed(&stream->executed);
+	uint64_t queued = predicted > executed ? predicted - executed : 0;
+
+	if (predicted - load_relaxed(&stream->left_at) < larger(MARKER_GAP, queued / MARKER_PARTS))
+		return;
+	store_relaxed(&stream->left_at, predicted);
+	stream_leave_marker(stream);
 }
 
 static struct stream *make(struct name *name)
@@ -452,7 +466,18 @@ static bool wants_markers(const struct tick *tick)
 	       (tick->binding && binding_flag(tick->binding, WEIR_CONTROL_SLICED));
 }
 
-/* While the client is contended or sliced, markers show how far such streams are. */
+static void leave_evenly(struct stream *stream, bool evenly)
+{
+	bool before = atomic_load(&stream->marker_wanted) & STREAM_MARKERS_EVENLY;
+
+	if (evenly && !before)
+		atomic_fetch_or(&stream->marker_wanted, STREAM_MARKERS_EVENLY);
+	else if (!evenly && before)
+		atomic_fetch_and(&stream->marker_wanted, ~STREAM_MARKERS_EVENLY);
+}
+
+/* While the client is contended or sliced, markers show how far such streams are. A minimum rate
+ * is kept in as short steps as work is reported. */
 void stream_drive(struct client *client, struct tick *tick)
 {
 	stream_for_each (s, client) {
@@ -463,6 +488,7 @@ void stream_drive(struct client *client, struct tick *tick)
 			return;
 		}
 		follow_markers(s);
+		leave_evenly(s, tick->binding && binding_flag(tick->binding, WEIR_CONTROL_RATED));
 		if (!wants_markers(tick))
 			continue;
 		s->markers = stream_markers_want(s->markers);

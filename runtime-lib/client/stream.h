@@ -9,9 +9,11 @@
 
 struct preempt_slot;
 
-#define STREAMS_MAX      65536
-#define STREAM_LEVEL_OWN UINT8_MAX /* `level`: the client's */
-#define STREAM_GOES      1 /* `key` of a stream that ends: its record is not to be used again yet */
+#define STREAMS_MAX           65536
+#define STREAM_LEVEL_OWN      UINT8_MAX /* `level`: the client's */
+#define STREAM_MARKER         1 /* bits of `marker_wanted`: the next launch records `marker` */
+#define STREAM_MARKERS_EVENLY 2 /* launches leave `markers` evenly in all that is outstanding */
+#define STREAM_GOES           1 /* `key` of a stream that ends: its record is not to be used again yet */
 
 /* What every launch reads lies in the first two cache lines, what it writes in the second: between
  * two launches the driver has used all of the first-level cache. */
@@ -23,8 +25,8 @@ struct stream {
 	_Atomic(struct preempt_slot *) slot;
 	_Atomic int slot_wanted;
 	_Atomic int priority; /* as the program made it */
-	/* A marker that the worker waits for: it asks by `marker_wanted`, the next launch records
-	 * the event and writes down how many launches lie before it. */
+	/* A marker that the worker waits for: it asks by STREAM_MARKER, the next launch records the
+	 * event and writes down how many launches lie before it. */
 	_Atomic int marker_wanted;
 	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
 	_Atomic bool of_loop;    /* the loop tells how long its launches ran (launch/loops.h) */
@@ -45,6 +47,7 @@ struct stream {
 
 	_Atomic uint64_t marked;           /* launches before the marker; 0: none recorded */
 	_Atomic uint64_t marked_predicted; /* ns, of these; written before `marked` */
+	_Atomic uint64_t left_at; /* ns: `predicted` at the last of STREAM_MARKERS_EVENLY */
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
 	/* Worker: what was completed at the last look, STREAM_IDLE: all; and the ns that the
@@ -122,6 +125,10 @@ static inline void stream_leave_marker(struct stream *stream)
 		stream_markers_leave(markers, stream->handle, &before);
 	}
 }
+
+/* Launch path: the same behind the launches that take up to @predicted, if the last such marker is
+ * far enough away. However much is queued, it is reported in parts. */
+void stream_leave_marker_evenly(struct stream *stream, uint64_t predicted);
 
 /* At least this much of the stream is finished, if it is still the same stream. */
 void stream_completed(struct stream *stream, const struct progress *progress);

@@ -287,14 +287,24 @@ static inline bool is_plain(const struct launch *launch)
 }
 
 /* @issued: launches that the marker lies behind. */
-kept_apart static void record_marker(struct stream *stream, uint64_t issued, uint64_t predicted)
+static void record_marker(struct stream *stream, uint64_t issued, uint64_t predicted)
 {
 	if (!stream->marker || real(cuEventRecord)(stream->marker, stream->handle) != CUDA_SUCCESS)
 		return;
 	atomic_store(&stream->marked_predicted, predicted);
 	atomic_store(&stream->marked, issued);
 	if (!stream->per_thread)
-		atomic_store(&stream->marker_wanted, 0);
+		atomic_fetch_and(&stream->marker_wanted, ~STREAM_MARKER);
+}
+
+kept_apart static void record_markers(struct stream *stream, uint64_t issued, uint64_t predicted)
+{
+	int wanted = load_relaxed(&stream->marker_wanted);
+
+	if (wanted & STREAM_MARKER)
+		record_marker(stream, issued, predicted);
+	if (wanted & STREAM_MARKERS_EVENLY)
+		stream_leave_marker_evenly(stream, predicted);
 }
 
 launch_path static CUresult launch_end(struct launch *launch, CUresult result)
@@ -313,7 +323,7 @@ launch_path static CUresult launch_end(struct launch *launch, CUresult result)
 	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
 	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
 	if (load_relaxed(&stream->marker_wanted))
-		record_marker(stream, issued, predicted + launch->predicted);
+		record_markers(stream, issued, predicted + launch->predicted);
 	return result;
 }
 
