@@ -58,27 +58,71 @@ void min_rate_set(struct min_rate *rate, uint32_t wanted)
 				  .missed_time = rate->missed_time};
 }
 
+/* ns of credit that lets others run for a part of each of its short busy periods; 0: they are too
+ * long. Each time that others come and leave costs something. */
+static uint64_t of_busy_period(const struct min_rate *rate)
+{
+	uint64_t spare = rate->busy * (MIN_RATE_ONE - rate->wanted) / MIN_RATE_ONE;
+
+	if (!rate->busy || spare >= MIN_RATE_AHEAD_NS)
+		return 0;
+	return larger(larger(spare, rate->lump), larger(MIN_RATE_LEAST_NS, rate->leaving / 4));
+}
+
 /* Credit that lets others run. Longer launches are reported in larger lumps, and are begun and
  * ended on different sides of a change. */
 static uint64_t enough(const struct min_rate *rate)
 {
-	return larger(MIN_RATE_AHEAD_NS, MIN_RATE_LUMPS * rate->lump);
+	uint64_t lumps = smaller(MIN_RATE_LUMPS * rate->lump, MIN_RATE_LUMPS_NS);
+	uint64_t spare = of_busy_period(rate);
+
+	return spare ? spare : larger(MIN_RATE_AHEAD_NS, larger(lumps, rate->lump));
 }
 
-static bool is_settled(const struct min_rate *rate, const struct min_rate_use *use)
+/* Nothing is saved up in busy periods for later ones: these would be slower than they need be. */
+static uint64_t spare(const struct min_rate *rate)
 {
-	uint64_t leaving = smaller(use->leaving, MIN_RATE_LEAVING_NS);
+	return of_busy_period(rate) ? enough(rate) : MIN_RATE_SPARE * enough(rate);
+}
 
-	return rate->owned >= larger(MIN_RATE_SETTLE_NS, leaving);
+static bool is_settled(const struct min_rate *rate)
+{
+	uint64_t until = larger(MIN_RATE_SETTLE_NS, smaller(rate->leaving, MIN_RATE_LEAVING_NS));
+
+	if (of_busy_period(rate))
+		until = smaller(until, rate->busy / MIN_RATE_PART);
+	return rate->owned >= until;
+}
+
+static void learn_from(struct min_rate *rate, uint64_t work, uint64_t time)
+{
+	rate->alone.work += work;
+	rate->alone.time += time;
+	rate->stale -= smaller(rate->stale, MIN_RATE_LEARNT * time);
+	if (rate->alone.time >= MIN_RATE_FORGET_NS) {
+		rate->alone.work /= 2;
+		rate->alone.time /= 2;
+	}
+}
+
+/* At the end of a busy period all of its work is reported, and in the middle it is late. So whole
+ * periods count, or ones so long that this does not matter. */
+static void learn_from_period(struct min_rate *rate, const struct min_rate_use *use)
+{
+	rate->period.work += use->work;
+	rate->period.time += use->time;
+	rate->period.shared += use->alone ? 0 : use->time;
+	if (use->works && rate->period.time < MIN_RATE_LEAVING_NS)
+		return;
+	if (rate->period.work && rate->period.shared <= rate->period.time / MIN_RATE_SHARED)
+		learn_from(rate, rate->period.work, rate->period.time);
+	rate->period = (typeof(rate->period)){0};
 }
 
 /* From one report of finished work to the next: others come back when work was reported, so the
  * time until the first one would be missing at the end. */
-static void learn(struct min_rate *rate, const struct min_rate_use *use)
+static void learn_from_reports(struct min_rate *rate, const struct min_rate_use *use, bool settled)
 {
-	bool settled = is_settled(rate, use);
-
-	rate->owned = use->alone ? rate->owned + use->time : 0;
 	if (!use->alone || !settled) {
 		rate->begun = false;
 		return;
@@ -86,14 +130,35 @@ static void learn(struct min_rate *rate, const struct min_rate_use *use)
 	rate->since += use->time;
 	if (!use->work)
 		return;
-	rate->alone.work += rate->begun ? use->work : 0;
-	rate->alone.time += rate->begun ? rate->since : 0;
+	if (rate->begun)
+		learn_from(rate, use->work, rate->since);
 	rate->begun = true;
 	rate->since = 0;
-	if (rate->alone.time >= MIN_RATE_FORGET_NS) {
-		rate->alone.work /= 2;
-		rate->alone.time /= 2;
+}
+
+/* Others run in most short busy periods, so sometimes they must not. */
+static void age(struct min_rate *rate, uint64_t time)
+{
+	rate->stale += time;
+	if (rate->stale >= MIN_RATE_STALE_NS + MIN_RATE_LEARN_NS)
+		rate->stale = 0; /* given up */
+	rate->learns = rate->stale >= (rate->learns ? MIN_RATE_STALE_NS / 2 : MIN_RATE_STALE_NS);
+}
+
+static void learn(struct min_rate *rate, const struct min_rate_use *use)
+{
+	bool settled = is_settled(rate);
+
+	rate->owned = use->alone ? rate->owned + use->time : 0;
+	if (of_busy_period(rate)) {
+		learn_from_period(rate, use);
+		age(rate, use->time);
+		return;
 	}
+	rate->period = (typeof(rate->period)){0};
+	rate->stale = 0;
+	rate->learns = false;
+	learn_from_reports(rate, use, settled);
 }
 
 static bool is_known(const struct min_rate *rate)
@@ -119,7 +184,7 @@ static uint64_t done(const struct min_rate *rate, uint64_t work)
  * speed varies, so only a quarter of what is above its minimum rate counts for certain. */
 static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint64_t done_now)
 {
-	if (!is_settled(rate, use)) {
+	if (!is_settled(rate)) {
 		rate->turn = (typeof(rate->turn)){0};
 		return done_now;
 	}
@@ -135,16 +200,17 @@ static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint
 
 static void decide(struct min_rate *rate, bool alone)
 {
-	int64_t most = (int64_t)enough(rate), least = -MIN_RATE_DEBT * most;
+	int64_t most = (int64_t)enough(rate), spared = (int64_t)spare(rate);
+	int64_t least = -MIN_RATE_DEBT * (int64_t)larger((uint64_t)most, MIN_RATE_AHEAD_NS);
 	bool unwanted = alone && rate->ahead;
 
 	if (rate->credit < least)
 		rate->credit = least;
-	if (rate->credit > most + (int64_t)WORK_MAX)
-		rate->credit = most + (int64_t)WORK_MAX;
+	if (rate->credit > spared)
+		rate->credit = spared;
 	if (rate->credit <= 0)
 		rate->ahead = false;
-	else if (rate->credit >= most && rate->wanted < MIN_RATE_ONE)
+	else if (rate->credit >= most && rate->wanted < MIN_RATE_ONE && !rate->learns)
 		rate->ahead = true;
 	/* What nobody else wanted is not owed to others. */
 	if (unwanted || rate->wanted == MIN_RATE_ONE)
@@ -178,9 +244,12 @@ bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use)
 	now.time = smaller(now.time, WORK_MAX);
 	uint64_t lump = now.work > now.time ? now.work - now.time : 0;
 	rate->lump = larger(lump, rate->lump - rate->lump / 64);
+	rate->busy = now.busy < MIN_RATE_LEAVING_NS ? now.busy : 0;
+	rate->leaving = now.leaving;
 	learn(rate, &now);
 	uint64_t done_now = done(rate, now.work);
-	uint64_t due = now.time * rate->wanted / MIN_RATE_ONE;
+	uint64_t margin = (MIN_RATE_ONE - rate->wanted) / MIN_RATE_MARGIN;
+	uint64_t due = now.time * (rate->wanted + margin) / MIN_RATE_ONE;
 	rate->credit += (int64_t)more(rate, &now, done_now) - (int64_t)due;
 	decide(rate, now.alone);
 	rate->tried += now.alone && !is_known(rate) ? now.time : 0;

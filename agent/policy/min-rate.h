@@ -8,6 +8,10 @@
  * be. When it has enough, it is ahead, and others may run until the credit is used up. How much
  * slower it is beside them needs no model: slower work uses the credit up sooner.
  *
+ * How much is enough decides how long others run at a time. A container that answers requests waits
+ * for each of them, so others get a part of each request (MIN_RATE_LEAST_NS to MIN_RATE_AHEAD_NS)
+ * instead of all of one request in ten.
+ *
  * Reports are not trusted. Whatever the container reports, it counts as faster than its minimum
  * rate while it is alone, so others always get about a quarter of their part at least. */
 #pragma once
@@ -23,13 +27,21 @@
 #define MIN_RATE_UNKNOWN  UINT64_MAX
 
 #define MIN_RATE_AHEAD_NS   5000000ull /* credit that lets others run */
-#define MIN_RATE_LUMPS      4 /* or so much as this many of its launches, if that is more */
-#define MIN_RATE_DEBT       4 /* times that: what is missing beyond it is forgotten */
+#define MIN_RATE_LEAST_NS   200000ull  /* at least, if its busy periods are short */
+#define MIN_RATE_LUMPS      4 /* or so much as this many of its launches, if that is more, */
+#define MIN_RATE_LUMPS_NS   50000000ull   /* but not more than this, or one launch */
+#define MIN_RATE_SPARE      2             /* times that: what it has beyond it is forgotten, */
+#define MIN_RATE_DEBT       4             /* and what is missing beyond that */
+#define MIN_RATE_MARGIN     100u          /* a part of what is left to others: it gets that more */
 #define MIN_RATE_SETTLE_NS  3000000ull    /* until others have left: not counted as alone */
-#define MIN_RATE_LEAVING_NS 50000000ull   /* or for so long, if others' launches are longer */
+#define MIN_RATE_LEAVING_NS 50000000ull   /* or for so long, if others' launches are longer; */
+#define MIN_RATE_PART       4             /* no more than this part of a short busy period */
 #define MIN_RATE_KNOWN_NS   20000000ull   /* alone, until the rate alone is known */
 #define MIN_RATE_LEARN_NS   200000000ull  /* alone, for that: it is given up then */
 #define MIN_RATE_FORGET_NS  1000000000ull /* alone, until earlier work counts half */
+#define MIN_RATE_STALE_NS   2000000000ull /* with work: then it must be alone to learn again */
+#define MIN_RATE_LEARNT     100u          /* times what it learned from makes up for that */
+#define MIN_RATE_SHARED     16u           /* at most this part of a period is not alone */
 #define MIN_RATE_SECOND_NS  1000000000ull /* with work: then it is judged */
 #define MIN_RATE_SHORT      20u           /* thousandths: it is missed if it falls short by more */
 
@@ -42,17 +54,24 @@ enum min_rate_hindrance {
 
 /* Zero: no minimum. */
 struct min_rate {
-	uint32_t wanted; /* thousandths; 0: none */
-	bool ahead;      /* others may run */
-	int64_t credit;  /* ns of work at its speed alone */
-	uint64_t lump;   /* ns of work that are reported at once, lately */
-	uint64_t owned;  /* ns since nobody else may run */
-	bool begun;      /* and some of the work of that time was reported */
-	uint64_t since;  /* ns since the last such report */
-	uint64_t tried;  /* ns alone while its speed alone was not known */
+	uint32_t wanted;  /* thousandths; 0: none */
+	bool ahead;       /* others may run */
+	int64_t credit;   /* ns of work at its speed alone */
+	uint64_t lump;    /* ns of work that are reported at once, lately */
+	uint64_t busy;    /* ns of its short busy periods; 0: not known, or too long to matter */
+	uint64_t leaving; /* ns that others need to leave */
+	uint64_t owned;   /* ns since nobody else may run */
+	uint64_t stale;   /* ns since its speed alone was learned; only short busy periods */
+	bool learns;      /* again: others wait */
+	bool begun;       /* and some of the work of that time was reported */
+	uint64_t since;   /* ns since the last such report */
+	uint64_t tried;   /* ns alone while its speed alone was not known */
 	struct {
 		uint64_t work, time; /* ns */
 	} alone;
+	struct {
+		uint64_t work, time, shared; /* ns; not alone */
+	} period;                            /* the short busy period that goes on */
 	struct {
 		uint64_t done, time, counted; /* ns: as reported; with work; as credited */
 	} turn;                               /* since nobody else runs; zero while others do */
@@ -75,6 +94,8 @@ struct min_rate_use {
 	uint64_t work;     /* ns of GPU time, finished */
 	bool alone;        /* nobody else could run */
 	uint64_t leaving;  /* ns that others' launches take to end, if they can only end */
+	uint64_t busy;     /* ns of its short busy periods; 0: not known */
+	bool works;        /* it has work now */
 	unsigned hindered; /* enum min_rate_hindrance */
 };
 

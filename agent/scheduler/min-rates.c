@@ -151,6 +151,7 @@ static struct min_rate_use read_client(struct client *client, uint64_t passed)
 	struct min_rate_use use = {
 		.work = before && executed > before ? executed - before : 0,
 		.time = since && wanted > since ? smaller(wanted - since, passed) : 0,
+		.busy = atomic_load(&status->busy_period),
 	};
 
 	client->rate = (typeof(client->rate)){.executed = executed,
@@ -176,6 +177,8 @@ static struct min_rate_use read_tenant(const struct gpu *gpu, const struct tenan
 		struct min_rate_use more = read_client(client, passed);
 		use.work += more.work;
 		use.time = larger(use.time, more.time);
+		use.busy = use.busy && more.busy ? smaller(use.busy, more.busy)
+						 : larger(use.busy, more.busy);
 	}
 	if (stopped)
 		use = (struct min_rate_use){0};
@@ -203,6 +206,7 @@ static void charge(struct gpu *gpu, struct client *client, struct usage *usage, 
 	use.alone = alone;
 	use.hindered = hindrances(gpu, client);
 	use.leaving = leaving(gpu, client->tenant);
+	use.works = usage->rate_works;
 	if (min_rate_charge(&usage->rate, &use))
 		say(client->tenant, &usage->rate);
 }

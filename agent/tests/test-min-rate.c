@@ -63,8 +63,12 @@ struct model {
 	uint64_t lag;    /* ns until a decision takes effect */
 	uint64_t lies;   /* 0: none; else what it reports, in thousandths */
 	bool gone;       /* the other one has no work */
+	uint64_t request, gap,
+		busy; /* ns: of work alone; between two requests. 0: it always has work */
 	uint64_t now, done, other, reported, executed, changes;
-	bool runs_alone;
+	uint64_t asked, answered; /* when the latest request came; 0, or when it was done */
+	uint64_t of_request, longest, with_work, counted; /* ns */
+	bool runs_alone, was_idle;
 };
 
 static struct model new_model(uint32_t wanted)
@@ -74,38 +78,68 @@ static struct model new_model(uint32_t wanted)
 			      .launch = 200 * US,
 			      .report = 500 * US,
 			      .lag = 700 * US,
+			      .busy = UINT64_MAX,
 			      .changes = UINT64_MAX};
 
 	min_rate_set(&model.rate, wanted);
 	return model;
 }
 
+static bool is_idle(struct model *model)
+{
+	return model->answered && model->now < model->answered + model->gap;
+}
+
+static void answer(struct model *model)
+{
+	if (model->answered && !is_idle(model)) {
+		model->asked = model->now;
+		model->answered = model->of_request = 0;
+	} else if (model->request && !model->answered && model->of_request >= model->request) {
+		model->answered = model->now;
+		model->longest = larger(model->longest, model->now - model->asked);
+	}
+}
+
 static void step(struct model *model)
 {
 	uint64_t speed = model->clock * (model->runs_alone || model->gone ? 1000 : model->beside);
 
+	bool idle = is_idle(model);
+	uint64_t done = idle ? 0 : STEP * speed / 1000000;
+
 	model->now += STEP;
-	model->done += STEP * speed / 1000000;
-	model->other += model->runs_alone || model->gone ? 0 : STEP * (1000 - model->beside) / 1000;
+	model->done += done;
+	model->of_request += done;
+	model->with_work += idle ? 0 : STEP;
+	if (idle)
+		model->other += STEP;
+	else if (!model->runs_alone && !model->gone)
+		model->other += STEP * (1000 - model->beside) / 1000;
 	if (model->now >= model->changes) {
 		model->runs_alone = !model->rate.ahead;
 		model->changes = UINT64_MAX;
 	}
-	if (model->now / model->report == (model->now - STEP) / model->report)
+	answer(model);
+	if (!model->answered && model->now / model->report == (model->now - STEP) / model->report)
 		return;
 	model->reported = model->done / model->launch * model->launch * model->predicted / 1000;
 	if (model->lies)
 		model->reported = model->done * model->lies / 1000;
 }
 
-static void look(struct model *model, uint64_t passed)
+static void look(struct model *model)
 {
-	struct min_rate_use use = {.time = passed,
+	struct min_rate_use use = {.time = model->with_work - model->counted,
+				   .busy = smaller(model->request, model->busy),
 				   .work = model->reported - model->executed,
-				   .alone = !model->rate.ahead || model->gone,
+				   .works = !is_idle(model),
+				   .alone = (!model->rate.ahead && !model->was_idle) || model->gone,
 				   .leaving = 2 * model->lag};
 
 	model->executed = model->reported;
+	model->counted = model->with_work;
+	model->was_idle = is_idle(model);
 	min_rate_charge(&model->rate, &use);
 	if (model->runs_alone == model->rate.ahead && model->changes == UINT64_MAX)
 		model->changes = model->now + model->lag;
@@ -118,9 +152,11 @@ static void run(struct model *model, uint64_t ns)
 	while (model->now < end) {
 		uint64_t from = model->now, next = min_rate_next(&model->rate);
 		next = next < 100 * US ? 100 * US : next < MS ? next : MS;
-		while (model->now < from + next)
+		/* A client says at once when work comes. */
+		do
 			step(model);
-		look(model, model->now - from);
+		while (model->now < from + next && model->now != model->asked);
+		look(model);
 	}
 }
 
@@ -159,10 +195,83 @@ static void meets(void **state)
 			model.predicted = predictions[i / 18];
 			run(&model, 2 * SECOND);
 			for (unsigned second = 0; second < 4; second++)
-				assert_in_range(had(&model, SECOND), wanted - 20, wanted + 20);
+				assert_in_range(had(&model, SECOND), wanted - 20, wanted + 23);
 			assert_false(model.rate.missed);
-			assert_in_range(model.rate.attained, wanted - 20, wanted + 20);
+			assert_in_range(model.rate.attained, wanted - 20, wanted + 23);
 		}
+}
+
+/* A queue of many steps, of which the client hears each few milliseconds: in two seconds. */
+static void meets_with_a_long_queue(void **state)
+{
+	(void)state;
+	for (uint32_t wanted = 500; wanted <= 900; wanted += 100)
+		for (uint64_t report = MS; report <= 5 * MS; report += MS) {
+			struct model model = new_model(wanted);
+			model.beside = 60;
+			model.report = report;
+			model.lag = 2 * MS;
+			run(&model, SECOND);
+			for (unsigned i = 0; i < 10; i++)
+				assert_in_range(had(&model, 2 * SECOND), wanted - 15, wanted + 15);
+		}
+}
+
+/* Each request is slowed down by about what the rate leaves to others, and not one in ten by all of
+ * it. Others have more than the time between requests. */
+static void answer_requests(uint32_t wanted, uint64_t beside, uint64_t request)
+{
+	struct model model = new_model(wanted);
+
+	model.beside = beside;
+	model.request = request;
+	model.gap = 1500 * US;
+	model.report = 250 * US;
+	model.lag = 200 * US;
+	run(&model, SECOND);
+	model.longest = 0;
+	uint64_t done = model.done, time = model.with_work, other = model.other, from = model.now;
+	run(&model, 10 * SECOND);
+	uint64_t worst = 1000 * 1000 / wanted + 250, with_work = model.with_work - time;
+	uint64_t gaps = model.now - from - with_work;
+	assert_in_range(model.longest * 1000 / request, 1000, worst);
+	assert_in_range((model.done - done) * 1000 / with_work, wanted - 15, wanted + 40);
+	assert_true(model.other - other > gaps + with_work * (1000 - wanted) / 3000);
+}
+
+static void answers_requests(void **state)
+{
+	(void)state;
+	for (uint32_t wanted = 800; wanted <= 900; wanted += 100)
+		for (uint64_t beside = 300; beside <= 700; beside += 200)
+			for (uint64_t request = 3 * MS; request <= 12 * MS; request *= 2)
+				answer_requests(wanted, beside, request);
+}
+
+/* Between short requests it learns its speed alone, too. If it reports nothing others do not wait
+ * for ever. */
+static void learns_from_requests(void **state)
+{
+	struct model model = new_model(900);
+
+	(void)state;
+	model.beside = 500;
+	model.request = 3 * MS;
+	model.gap = MS;
+	model.report = 250 * US;
+	model.lag = 200 * US;
+	run(&model, 3 * SECOND);
+	model.clock = 700;
+	run(&model, 5 * SECOND);
+	assert_in_range(model.rate.alone.work * 1000 / model.rate.alone.time, 680, 735);
+	uint64_t done = model.done, time = model.with_work;
+	run(&model, 5 * SECOND);
+	assert_in_range((model.done - done) * 1000 / (model.with_work - time), 623, 660);
+	model.busy = 3 * MS; /* as it says */
+	model.request = UINT64_MAX / 2;
+	model.lies = 1;
+	run(&model, 2 * SECOND);
+	assert_in_range(left(&model, 4 * SECOND), 15, 1000);
 }
 
 /* Launches that are longer than the time in which others are out: over several of them. */
@@ -354,6 +463,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parses),
 		cmocka_unit_test(meets),
+		cmocka_unit_test(meets_with_a_long_queue),
+		cmocka_unit_test(answers_requests),
+		cmocka_unit_test(learns_from_requests),
 		cmocka_unit_test(meets_with_long_launches),
 		cmocka_unit_test(waits_until_others_have_left),
 		cmocka_unit_test(leaves_the_rest),

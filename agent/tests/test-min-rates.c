@@ -127,6 +127,37 @@ static void test_both_mps(void **state)
 	begin_beside(MPS);
 }
 
+/* It answers requests: none of them is slowed down for the credit of earlier ones, and others have
+ * more than the time between them. */
+static void test_requests(void **state)
+{
+	uint64_t longest = 0, waited = 0, gaps = 0;
+
+	(void)state;
+	come_with(0, 2, 900, MPS);
+	come_with(1, 0, 0, MPS);
+	world.status[0].busy_period = 4 * MS;
+	hardware.launch[0] = MS / 5;
+	hardware.leaves[1] = MS / 5;
+	work(1, 50 * MS);
+	world.status[1].outstanding = 250; /* launches of 0.2 ms */
+	for (unsigned i = 0; i < 600; i++) {
+		uint64_t begin = world.now, answered = hardware.ran[0] + 4 * MS;
+		show(0);
+		while (hardware.ran[0] < answered)
+			run(MS / 10);
+		longest = i < 100 ? 0 : larger(longest, world.now - begin);
+		waited += world.now - begin;
+		work(0, 0);
+		memset(world.demand, 0, sizeof(world.demand));
+		run(MS);
+		gaps += MS;
+	}
+	assert_in_range(longest, 4 * MS, 5 * MS);
+	assert_in_range(600 * 4 * MS * 1000 / waited, 890, 950);
+	assert_true(hardware.ran[1] > gaps + 30 * MS);
+}
+
 /* What it ran while it had none is no credit. */
 static void test_later(void **state)
 {
@@ -329,6 +360,7 @@ int main(void)
 		RATE_TEST(test_below_mps),
 		RATE_TEST(test_both_in_turns),
 		RATE_TEST(test_both_mps),
+		RATE_TEST(test_requests),
 		RATE_TEST(test_later),
 		RATE_TEST(test_stops),
 		RATE_TEST(test_demand),
