@@ -317,10 +317,12 @@ static void progress_in_a_long_queue_is_told(void **state)
 	driver->events_busy = 0;
 	assert_true(eventually(agent.status->executed >= executed + 20 * 100000));
 	assert_true(agent.status->outstanding > 0);
+	driver->events_busy = 1;
+	settle(50000);
 	before = driver->markers_recorded;
 	for (int i = 0; i < 1000; i++)
 		launch_on(STREAM(n, 1), 122);
-	assert_in_range(driver->markers_recorded - before, 10, 40);
+	assert_in_range(driver->markers_recorded - before, 10, 34);
 	/* Without a minimum rate there are none. */
 	agent.control->flags = 0;
 	settle(100000);
@@ -328,7 +330,7 @@ static void progress_in_a_long_queue_is_told(void **state)
 	for (int i = 0; i < 1000; i++)
 		launch_on(STREAM(n, 1), 122);
 	assert_in_range(driver->markers_recorded - before, 0, 2);
-	driver->streams_busy = 0;
+	driver->streams_busy = driver->events_busy = 0;
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	gone(n);
 }
