@@ -99,10 +99,11 @@ static struct launch_decision decide_assumed(struct autotuner *tuner)
 }
 
 /* Several launches are queued before the first of them tells how often it was evicted. Behind its
- * last continuation each of them would be in the way until it ends. */
-static uint32_t chain_of(const struct autotuner *tuner, enum waiting waiting, uint64_t native)
+ * last continuation each of them would be in the way until it ends. That holds for those that are
+ * queued when somebody above comes, too. */
+static uint32_t chain_of(const struct autotuner *tuner, bool likely, uint64_t native)
 {
-	uint64_t least = waiting == WAITING_URGENT ? native / CHAIN_WAITED_NS + 1 : 0;
+	uint64_t least = likely ? native / CHAIN_WAITED_NS + 1 : 0;
 
 	return (uint32_t)larger(load_relaxed(&tuner->chain), smaller(least, CHAIN_MAX));
 }
@@ -158,7 +159,8 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 	decision.yields = waiting != WAITING_NOBODY || launch->native >= LONG_KERNEL_NS ||
 			  autotune_forces(settings);
 	decision.config = &tuner->candidates[decision.candidate].config;
-	decision.chain = chain_of(tuner, waiting, launch->native);
+	decision.chain =
+		chain_of(tuner, launch->above || waiting == WAITING_URGENT, launch->native);
 	return decision;
 }
 

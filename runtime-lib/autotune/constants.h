@@ -67,7 +67,7 @@
 #define CHAIN_UNKNOWN     336u      /* of a launch of unknown length: behind its end nobody above could stop it (preempt/launch-queue.h) */
 #define EVICTION_EVERY_NS 100000u   /* work between two evictions at least: demand lingers that long */
 #define EVICTION_WAITED_NS 5000000u /* first launches while somebody waits: one eviction expected for this much work */
-#define CHAIN_WAITED_NS   1500000u  /* while somebody above waits: one for this much work at least, which costs 0.3 % */
+#define CHAIN_WAITED_NS   1500000u  /* below somebody: one for this much work at least, which costs 0.3 % */
 #define CHAIN_UNSURE      8u        /* launches with the longest chain after one that ran out of continuations */
 #define CHAIN_SHORT_NS    1000000u  /* one spare continuation below this, */
 #define CHAIN_MEDIUM_NS   3000000u  /* two below this, three above: an unused one costs 4.6 us of GPU time */

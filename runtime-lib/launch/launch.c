@@ -142,6 +142,7 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 				      .overtaken = native < PRIORITY_LONG_NS &&
 						   load_relaxed(&launch_order_of(client)->yields),
 				      .places = spatial && places,
+				      .above = binding_is_below(binding),
 				      .workers = workers_bound(binding, client)});
 	/* While nobody asks, a look at the quota before each ticket would cost a few per cent.
 	 * Short work needs all SMs for less time than it takes to bring workers back to some. */

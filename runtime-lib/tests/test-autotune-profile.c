@@ -273,7 +273,8 @@ static void an_unknown_kernel_begins_settled(void **state)
 /* Unused continuations cost 4.6 us each. They are for evictions of a kernel of unknown time. */
 static void a_known_kernel_has_few_continuations(void **state)
 {
-	const struct autotune_launch launch = {.native = NATIVE};
+	const struct autotune_launch launch = {.native = NATIVE},
+				     below = {.native = NATIVE, .above = true};
 	struct autotune_situation at = {.now = 1, .lowest_level = true};
 	static struct autotuner tuner;
 
@@ -288,6 +289,10 @@ static void a_known_kernel_has_few_continuations(void **state)
 		assert_true(tuner.evictions >= 32);
 		measure(&tuner, &at, urgent, NATIVE);
 		assert_int_equal(tuner.chain, 3); /* a kernel of 5 ms has no fewer */
+		/* Nobody waits yet, but when somebody comes some launches are queued. */
+		atomic_store(&tuner.in_use[WAITING_NOBODY], urgent);
+		assert_int_equal(autotune_decide(&tuner, &at, &launch).chain, 3);
+		assert_int_equal(autotune_decide(&tuner, &at, &below).chain, NATIVE / 1500000 + 1);
 	}
 
 	/* Somebody waits: evictions are likely. */
