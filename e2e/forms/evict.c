@@ -111,7 +111,7 @@ static void init(void)
 {
 	const char *form = getenv("FORMS_FORM");
 	/* Static, because it has to outlive the context. */
-	static uint64_t page[512] __attribute__((aligned(4096)));
+	static uint64_t page[512] __attribute__((aligned(4096))) = {1};
 
 	if (state.form)
 		return;
@@ -123,8 +123,9 @@ static void init(void)
 	state.random = 42;
 	MUST(cuMemHostRegister(page, sizeof(page), CU_MEMHOSTREGISTER_DEVICEMAP));
 	MUST(cuMemHostGetDevicePointer(&state.demand_address, page, 0));
-	state.demand = page;
-	state.sms = (volatile uint32_t *)&page[1];
+	state.demand_address += sizeof(uint64_t);
+	state.demand = &page[1];
+	state.sms = (volatile uint32_t *)&page[2];
 	if (!state.is_calm)
 		pthread_create(&state.demand_thread, NULL, ask, NULL);
 	atexit(report);

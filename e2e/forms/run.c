@@ -205,6 +205,7 @@ static bool run_sliced(struct run *run, uint32_t *out)
 
 /* What the host asks of a launch. */
 struct asked {
+	volatile uint64_t any; /* the quota is looked for */
 	volatile uint64_t demand;
 	volatile uint32_t hold, sms;
 };
@@ -223,6 +224,7 @@ static void change_quota(struct run *run, struct asked *asked)
 	for (unsigned k = random_below(&run->random, 4); k; k--) {
 		usleep(random_below(&run->random, 100));
 		asked->sms = random_sms(run);
+		asked->any = random_below(&run->random, 4);
 	}
 }
 
@@ -375,6 +377,7 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 		hidden.ahead = form == WEIR_PERSISTENT && random_below(&run->random, 2);
 		hidden.room = random_below(&run->random, 2) ? (uintptr_t)&asked.sms : 0;
 		asked.sms = random_sms(run);
+		asked.any = random_below(&run->random, 4);
 		hidden.quota = weir_quota(random_below(&run->random, 2) ? asked.sms : 0);
 		weir_cut(&hidden, 1 + random_below(&run->random, 2 + hidden.blocks / 3),
 			 1 + random_below(&run->random, WORKERS_MAX),

@@ -44,6 +44,7 @@ static struct world {
 	struct weir_words words __attribute__((aligned(64)));
 	struct weir_report report;
 	struct weir_persistent hidden;
+	volatile uint64_t any;
 	volatile uint64_t demand;
 	volatile uint32_t sms;
 	void *saves;
@@ -85,7 +86,7 @@ static int unload(void **state)
 static void reset(enum weir_form form, uint32_t workers, uint32_t dealt, uint32_t sms)
 {
 	free(world.saves);
-	world = (struct world){.workers = workers, .sms = sms};
+	world = (struct world){.workers = workers, .any = 1, .sms = sms};
 	world.kernel = ptx_module_kernel(module, form == WEIR_PERSISTENT ? "k__weir_persistent"
 									 : "k__weir_resumable");
 	assert_non_null(world.kernel);
@@ -240,6 +241,29 @@ static void polls_only_if_tickets_are_left(void **state)
 	}
 }
 
+/* A second read of the host's memory takes as long as the first. */
+static void looks_only_while_somebody_works(void **state)
+{
+	static const struct {
+		bool any, has_quota;
+		uint32_t quota; /* in the end */
+	} cases[] = {{false, false, 0}, {true, false, 1}, {false, true, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		reset(WEIR_PERSISTENT, 1, 0, cases[i].has_quota);
+		world.any = cases[i].any;
+		world.sms = 1;
+		launch();
+		WAIT(world.shared.began == 1);
+		assert_int_equal(world.words.quota >> WEIR_QUOTA_SHIFT & WEIR_QUOTA_SMS_MAX,
+				 cases[i].quota);
+		world.shared.may_end = FOREVER;
+		end();
+		assert_int_equal(world.words.done, 1);
+	}
+}
+
 /* A launch that begins with a quota runs nothing elsewhere, but for tickets that need no drawing.
  */
 static void begins_with_a_quota(void **state)
@@ -388,6 +412,7 @@ int main(void)
 		cmocka_unit_test(asks_only_for_a_quota),
 		cmocka_unit_test(demand_for_all),
 		cmocka_unit_test(polls_only_if_tickets_are_left),
+		cmocka_unit_test(looks_only_while_somebody_works),
 	};
 
 	alarm(300); /* a worker that does not leave */

@@ -21,6 +21,10 @@ struct gate_words gate_words(const struct level_binding *binding, enum gate_kind
 	if (page && (kind == GATE_WHOLE || kind == GATE_WHOLE_ABOVE)) {
 		words.demand = page + offsetof(struct weir_demand_page, whole);
 		words.room = page + offsetof(struct weir_demand_page, sms);
+		/* As kernels with `room` expect it (weir/preempt-abi.h). */
+		static_assert(offsetof(struct weir_demand_page, whole) ==
+				      offsetof(struct weir_demand_page, word) + sizeof(uint64_t),
+			      "the word stands in front of it");
 	}
 	if (yields && holdable(binding))
 		words.hold = load_relaxed(&binding->control->gpu) +

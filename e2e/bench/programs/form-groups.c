@@ -66,11 +66,12 @@ struct looks {
 	uint64_t begin, last, longest; /* ns; the longest time between two looks */
 };
 
-static struct looks set(uint32_t *sms, uint32_t value, CUstream stream)
+static struct looks set(struct form_page *page, uint32_t sms, CUstream stream)
 {
 	uint64_t now = now_ns();
 
-	__atomic_store_n(sms, value, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&page->sms, sms, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&page->any, sms, __ATOMIC_SEQ_CST);
 	return (struct looks){stream, 0, now, now, 0};
 }
 
@@ -100,9 +101,9 @@ static void pause_for(uint64_t ns)
 		;
 }
 
-struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *sms, uint32_t left,
-					  uint32_t of, uint32_t workers, uint64_t wait,
-					  CUstream stream)
+struct group_times group_leave_and_return(struct group_watch *watch, struct form_page *page,
+					  uint32_t left, uint32_t of, uint32_t workers,
+					  uint64_t wait, CUstream stream)
 {
 	const struct group_seen *seen = watch->seen;
 	uint32_t gone = workers / of * left - 1, restart;
@@ -112,13 +113,13 @@ struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *s
 	pause_for(wait);
 	if (workers < of || seen->left) /* a small launch, or at its end */
 		return times;
-	looks = set(sms, left, stream);
+	looks = set(page, left, stream);
 	while (seen->left < gone || (seen->quota & WEIR_QUOTA_GONE) < gone)
 		if (ended(&looks))
 			goto out;
 	times.leave_us = took(watch, &looks);
 	pause_for(AWAY_NS);
-	looks = set(sms, 0, stream);
+	looks = set(page, 0, stream);
 	while (seen->left || seen->ticket & WEIR_TICKET_CLOSED)
 		if (ended(&looks))
 			goto out;
@@ -128,6 +129,6 @@ struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *s
 			goto out;
 	times.return_us = took(watch, &looks);
 out:
-	set(sms, 0, stream);
+	set(page, 0, stream);
 	return times;
 }

@@ -12,6 +12,13 @@
 
 #include "workload.h"
 
+/* What a launch polls, in one sector, as in libweir's pages. */
+struct form_page {
+	uint64_t any; /* SMs are to be left */
+	uint64_t demand;
+	uint32_t sms;
+};
+
 struct group_times {
 	double leave_us, return_us; /* 0: not seen: the launch ended before, or see unseen_ns */
 };
@@ -34,8 +41,8 @@ void group_watch_deinit(struct group_watch *watch);
 void group_watch_begin(struct group_watch *watch, CUdeviceptr words);
 void group_watch_end(struct group_watch *watch);
 
-/* The launch of @workers has begun: @sms is the word that it polls; it leaves @left SMs of @of
+/* The launch of @workers has begun: @page is what it polls; it leaves @left SMs of @of
  * after @wait ns. Returns when it is back, or has ended. */
-struct group_times group_leave_and_return(struct group_watch *watch, uint32_t *sms, uint32_t left,
-					  uint32_t of, uint32_t workers, uint64_t wait,
-					  CUstream stream);
+struct group_times group_leave_and_return(struct group_watch *watch, struct form_page *page,
+					  uint32_t left, uint32_t of, uint32_t workers,
+					  uint64_t wait, CUstream stream);

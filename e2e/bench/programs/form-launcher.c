@@ -132,13 +132,10 @@ void form_init(struct form *form, struct benchmark *copy, const struct benchmark
 	form->ptx = transform_all(form, benchmark);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
-	CU(cuMemHostAlloc((void **)&form->demand, 2 * sizeof(*form->demand),
-			  CU_MEMHOSTALLOC_DEVICEMAP));
-	form->sms = (uint32_t *)&form->demand[1];
-	*form->sms = 0;
+	CU(cuMemHostAlloc((void **)&form->page, sizeof(*form->page), CU_MEMHOSTALLOC_DEVICEMAP));
+	*form->page = (struct form_page){0};
 	group_watch_init(&form->watch);
-	CU(cuMemHostGetDevicePointer(&form->demand_address, form->demand, 0));
-	*form->demand = 0;
+	CU(cuMemHostGetDevicePointer(&form->page_address, form->page, 0));
 }
 
 void form_deinit(struct form *form)
@@ -148,7 +145,7 @@ void form_deinit(struct form *form)
 		if (form->kernels[i].saves)
 			CU(cuMemFree(form->kernels[i].saves));
 	}
-	CU(cuMemFreeHost(form->demand));
+	CU(cuMemFreeHost(form->page));
 	group_watch_deinit(&form->watch);
 	free(form->ptx);
 }
@@ -249,10 +246,10 @@ static void evict(struct form *form, const struct plan *plan, unsigned index)
 	while (now_ns() < until)
 		;
 	asked = now_ns();
-	__atomic_store_n(form->demand, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&form->page->demand, 1, __ATOMIC_SEQ_CST);
 	bool unseen = watch_end(plan, asked) > UNSEEN_NS && plan->workload->gpu;
 	double us = (double)(now_ns() - asked) / 1e3;
-	__atomic_store_n(form->demand, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&form->page->demand, 0, __ATOMIC_SEQ_CST);
 	if (is_done(&form->kernels[index]))
 		return;
 	if (unseen)
@@ -325,7 +322,7 @@ static void leave_a_part(struct form *form, const struct plan *plan,
 	hidden->demand = hidden->room = 0;
 	hidden->dealt = workers[0];
 	start(plan, launch, function, workers, parameters);
-	struct group_times times = group_leave_and_return(&form->watch, form->sms, form->sms_left,
+	struct group_times times = group_leave_and_return(&form->watch, form->page, form->sms_left,
 							  (uint32_t)plan->workload->sm_count,
 							  workers[0], wait, plan->stream);
 	if (times.leave_us > 0)
@@ -350,7 +347,8 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	unsigned workers[3] = {form_resident(form, plan, launch, kind), 1, 1};
 
 	*hidden = (struct weir_persistent){.words = kernel->words,
-					   .demand = form->demand_address,
+					   .demand = form->page_address +
+						     offsetof(struct form_page, demand),
 					   .grid = {grid[0], grid[1], grid[2]},
 					   .blocks = blocks,
 					   .serial = ++kernel->serial,
@@ -358,7 +356,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 					   .ahead = form->variant.ahead,
 					   .fresh = 1};
 	if (form->variant.groups)
-		hidden->room = form->demand_address + sizeof(*form->demand);
+		hidden->room = form->page_address + offsetof(struct form_page, sms);
 	if (form->variant.spare && workers[0] > (uint32_t)plan->workload->sm_count)
 		workers[0] -= (uint32_t)plan->workload->sm_count;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);

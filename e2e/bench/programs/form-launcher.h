@@ -50,8 +50,8 @@ struct form_evictions {
 struct form {
 	struct variant variant; /* of the launches to come */
 	struct form_kernel kernels[PLAN_KERNELS_MAX];
-	uint64_t *demand; /* in the host's memory */
-	CUdeviceptr demand_address;
+	struct form_page *page; /* in the host's memory */
+	CUdeviceptr page_address;
 	char *ptx;
 	unsigned more;                            /* registers */
 	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
@@ -65,7 +65,6 @@ struct form {
 	/* Each launch of a variant with `groups` leaves so many SMs once, and comes back; 0: none
 	 * does. */
 	uint32_t sms_left;
-	uint32_t *sms; /* in the host's memory, behind the demand */
 	struct group_watch watch;
 	struct samples leaves[PLAN_KERNELS_MAX], returns[PLAN_KERNELS_MAX]; /* us */
 

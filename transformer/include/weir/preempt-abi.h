@@ -94,7 +94,9 @@ struct weir_persistent {
 	uint32_t calls;
 	/* Address of a uint32_t that the host writes: the number of SMs that the kernel must leave
 	 * to others. 0: none, ever; also where `demand` is 0. Otherwise `across` is 1, because
-	 * blocks may wait for earlier blocks, and there are at most 65535 workers. */
+	 * blocks may wait for earlier blocks, and there are at most 65535 workers.
+	 * Then a uint64_t stands in front of `demand`. It is not 0 while `demand` is not, or SMs
+	 * are newly to be left: while it is 0 nothing else is read. */
 	uint64_t room;
 	/* The quota until the first poll, as in weir_words; 0: all SMs. */
 	uint32_t quota;
@@ -120,9 +122,10 @@ static_assert(offsetof(struct weir_persistent, room) == 128, "layout");
  * Resumable workers look at the quota before each draw. Persistent ones do so only in a launch that
  * was ever asked to leave some SMs: in others a look would cost as much as the draw.
  *
- * The winner of a poll reads `room` as well. If fewer SMs are to be left than before, and workers
- * have left, it closes the launch: the next continuation brings them all back, and nothing has to
- * be queued beside the chain. A closed launch keeps its quota for the continuation. */
+ * The winner of a poll reads `room` as well, if need be. If fewer SMs are to be left than before,
+ * and workers have left, it closes the launch: the next continuation brings them all back, and
+ * nothing has to be queued beside the chain. A closed launch keeps its quota for the continuation.
+ */
 #define WEIR_QUOTA_GONE      0x0000ffffu /* workers of this launch that left by it */
 #define WEIR_QUOTA_SHIFT     16
 #define WEIR_QUOTA_SMS_MAX   0xfffu      /* n, above the shift */

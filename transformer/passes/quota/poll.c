@@ -42,6 +42,7 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
 	struct operand time = quota ? quota_time(at, rewrite, words) : words;
 	struct reg *asked = edit_register(rewrite->function, TYPE_b64);
+	struct reg *held = edit_register(rewrite->function, TYPE_b32);
 	struct quota_read read = {0};
 
 	edit_code(at,
@@ -52,15 +53,18 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		  "  atom.global.cas.b64 %old, [%3], %next, %after;"
 		  "  setp.ne.u64 %p, %old, %next; @%p bra %1; }",
 		  demand, otherwise, period, time);
-	if (quota) /* the host's memory takes 1 us: all reads at a time */
-		read = quota_read(at, rewrite, words);
+	if (quota) /* the host's memory takes 1.2 us: all reads at a time */
+		read = quota_read(at, rewrite, words, op_reg(asked));
+	else
+		edit_code(at, "ld.volatile.global.u64 %0, [%1];", op_reg(asked), demand);
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %held; .reg .b64 %held64;"
-		  "  ld.volatile.global.u64 %0, [%1];"
-		  "  mov.u32 %held, 0; setp.ne.u64 %p, %2, 0;"
-		  "  @%p ld.volatile.global.u32 %held, [%2];"
-		  "  cvt.u64.u32 %held64, %held; or.b64 %0, %0, %held64; }",
-		  op_reg(asked), demand, hold);
+		  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u64 %p, %1, 0;"
+		  "  @%p ld.volatile.global.u32 %0, [%1]; }",
+		  op_reg(held), hold);
+	if (quota)
+		quota_read_more(at, rewrite, &read, op_reg(asked));
+	edit_code(at, "{ .reg .b64 %held64; cvt.u64.u32 %held64, %1; or.b64 %0, %0, %held64; }",
+		  op_reg(asked), op_reg(held));
 	if (quota)
 		quota_poll(at, rewrite, words, &read, op_reg(asked));
 	edit_code(at, "{ .reg .pred %p; setp.eq.u64 %p, %0, 0; @%p bra %1; }", op_reg(asked),

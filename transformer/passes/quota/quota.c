@@ -132,17 +132,36 @@ struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct ope
 }
 static_assert(offsetof(struct weir_words, next_quota) == 56, "in the template");
 
-struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct operand words)
+/* Two reads of one sector of the host's memory take twice as long (H100). So there is one while
+ * nobody above is at work. */
+struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct operand words,
+			     struct operand asked)
 {
 	struct quota_read read = {op_reg(edit_register(rewrite->function, TYPE_b32)),
 				  op_reg(edit_register(rewrite->function, TYPE_b32))};
 
 	edit_code(at,
-		  "{ .reg .pred %p; mov.u32 %0, 0; mov.u32 %1, 0; setp.ne.u64 %p, %2, 0;"
-		  "  @%p ld.volatile.global.u32 %0, [%2];"
-		  "  @%p ld.volatile.global.u32 %1, [%3+36]; }",
-		  read.sms, read.word, hidden64(at, rewrite, HIDDEN(room)), words);
+		  "{ .reg .pred %p; .reg .b64 %from; mov.u32 %0, 0; mov.u64 %from, %4;"
+		  "  setp.ne.u64 %p, %1, 0; @%p sub.u64 %from, %from, 8;"
+		  "  @%p ld.volatile.global.u32 %0, [%2+36]; ld.volatile.global.u64 %3, [%from]; }",
+		  read.word, hidden64(at, rewrite, HIDDEN(room)), words, asked,
+		  hidden64(at, rewrite, HIDDEN(demand)));
 	return read;
+}
+
+void quota_read_more(struct cursor *at, struct rewrite *rewrite, const struct quota_read *read,
+		     struct operand asked)
+{
+	struct operand room = hidden64(at, rewrite, HIDDEN(room));
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %x; .reg .b64 %y; mov.u32 %0, 0;"
+		  "  and.b32 %x, %1, 0x0fff0000; or.b32 %x, %x, %2; cvt.u64.u32 %y, %x;"
+		  "  or.b64 %y, %y, %3; setp.ne.u64 %p, %y, 0; setp.ne.and.u64 %p, %4, 0, %p;"
+		  "  @%p ld.volatile.global.u32 %0, [%4];"
+		  "  @%p ld.volatile.global.u64 %3, [%5]; }",
+		  read->sms, read->word, hidden32(at, rewrite, HIDDEN(quota)), asked, room,
+		  hidden64(at, rewrite, HIDDEN(demand)));
 }
 
 /* All in one piece: with the loop out of line, ptxas gives ten resumable kernels more registers. */

@@ -49,12 +49,18 @@ void quota_look(struct cursor *at, struct rewrite *rewrite, struct operand leade
  * kernel has its own. */
 struct operand quota_time(struct cursor *at, struct rewrite *rewrite, struct operand words);
 
-/* For the winner of a poll: the SMs that are to be left, and the word with the quota. Both are read
- * before anything waits for one of them: a poll delays its block, also at a launch's begin. */
+/* For the winner of a poll: the SMs that are to be left, and the word with the quota. */
 struct quota_read {
 	struct operand sms, word;
 };
-struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct operand words);
+/* The word, and into @asked (64 bits) what asks the launch to leave or, if there is `room`, whether
+ * anything is to be looked at. Nothing waits for these reads yet: a poll delays its block, also at
+ * a launch's begin. */
+struct quota_read quota_read(struct cursor *at, struct rewrite *rewrite, struct operand words,
+			     struct operand asked);
+/* The SMs, and what asks the launch to leave. */
+void quota_read_more(struct cursor *at, struct rewrite *rewrite, const struct quota_read *read,
+		     struct operand asked);
 /* The same, then. @asked (64 bits): not 0 if the launch is to be closed anyway; becomes 1
  * if it is to be closed for the sake of those that have left. */
 void quota_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
