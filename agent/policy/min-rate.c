@@ -244,7 +244,9 @@ bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use)
 	now.time = smaller(now.time, WORK_MAX);
 	uint64_t lump = now.work > now.time ? now.work - now.time : 0;
 	rate->lump = larger(lump, rate->lump - rate->lump / 64);
-	rate->busy = now.busy < MIN_RATE_LEAVING_NS ? now.busy : 0;
+	rate->lasts = smaller(rate->lasts + now.time, MIN_RATE_LEAVING_NS);
+	rate->busy = larger(rate->lasts, now.busy) < MIN_RATE_LEAVING_NS ? now.busy : 0;
+	rate->lasts = now.works ? rate->lasts : 0;
 	rate->leaving = now.leaving;
 	learn(rate, &now);
 	uint64_t done_now = done(rate, now.work);

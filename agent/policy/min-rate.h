@@ -58,7 +58,8 @@ struct min_rate {
 	bool ahead;       /* others may run */
 	int64_t credit;   /* ns of work at its speed alone */
 	uint64_t lump;    /* ns of work that are reported at once, lately */
-	uint64_t busy;    /* ns of its short busy periods; 0: not known, or too long to matter */
+	uint64_t busy;    /* ns of its short busy periods; 0: not known, or this one is long */
+	uint64_t lasts;   /* ns with work since it was last seen without */
 	uint64_t leaving; /* ns that others need to leave */
 	uint64_t owned;   /* ns since nobody else may run */
 	uint64_t stale;   /* ns since its speed alone was learned; only short busy periods */

@@ -267,11 +267,16 @@ static void learns_from_requests(void **state)
 	uint64_t done = model.done, time = model.with_work;
 	run(&model, 5 * SECOND);
 	assert_in_range((model.done - done) * 1000 / (model.with_work - time), 623, 660);
-	model.busy = 3 * MS; /* as it says */
+	/* One that lasts, whatever it says. */
+	model.busy = 3 * MS;
 	model.request = UINT64_MAX / 2;
+	model.clock = 1000;
+	run(&model, 4 * SECOND);
+	assert_in_range(had(&model, 2 * SECOND), 880, 920);
+	assert_int_equal(model.rate.busy, 0);
 	model.lies = 1;
 	run(&model, 2 * SECOND);
-	assert_in_range(left(&model, 4 * SECOND), 15, 1000);
+	assert_in_range(left(&model, 4 * SECOND), (1000 - 900) / 6 / 2, 1000);
 }
 
 /* Launches that are longer than the time in which others are out: over several of them. */
