@@ -165,7 +165,8 @@ uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket)
 }
 
 /* Of groups that may run: a cooperative kernel that has begun, or else the oldest of the kernels
- * with the greatest priority. */
+ * with the greatest priority. An H100 begins cooperative kernels as a whole, too: 5000 pairs of two
+ * priorities in one process all ended (e2e/workloads/cooperative-pair.c). */
 static struct shared_kernel *first_that_runs(const struct machine *m, uint32_t gpu)
 {
 	struct shared *s = m->shared;
