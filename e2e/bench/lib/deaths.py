@@ -68,6 +68,11 @@ class Deaths:
         """us"""
         return statistics.median(one.us for one in self.longest[phase])
 
+    def cleaned_up(self):
+        """us, the middle of the longest ones but for those while LOW runs. Under MPS what a killed LOW left may hit the GPU
+        only when the next one starts."""
+        return statistics.median(max(start.us, end.us) for start, end in zip(self.longest["starts"], self.longest["dies"]))
+
     def worst(self, phase):
         return max(self.longest[phase], key=lambda one: one.us)
 
