@@ -2,6 +2,7 @@
 #include "loop/inside.h"
 
 #include "loop/governed.h"
+#include "loop/launches.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -17,8 +18,6 @@
 #define NAP_PART      128u
 #define NAP_LEAST_NS  (20u * NS_PER_US)
 #define NAP_MOST_NS   (1000u * NS_PER_US)
-#define WORDS_NS      (8u * NS_PER_US) /* between two looks of the GPU at demand and hold */
-#define CHECK_CYCLES  8192u
 #define CHECK_NS      (20u * 1000u * NS_PER_US) /* between two questions whether the kernel failed */
 #define FILES_MAX     1048576u
 #define STAGING_MAX   1024u
@@ -213,71 +212,6 @@ int weir_loop_new(struct weir_loop **out, struct CUfunc_st *kernel,
 	return r;
 }
 
-/* Also says which words the kernel must look at. */
-static int launch(struct weir_loop *loop, void **params)
-{
-	const struct rings *rings = &loop->rings;
-	struct weir_loop_args args = {
-		.device = (void *)(uintptr_t)loop->gpu.device,
-		.blocks = (void *)(uintptr_t)loop->gpu.state,
-		.requests = rings->requests,
-		.doorbells = rings->doorbells,
-		.answers = rings->answers,
-		.values = rings->values,
-		.data = rings->data,
-		.callbacks = rings->callbacks,
-		.ring = rings->ring,
-		.serial = ++loop->serial,
-		.poll_ns = loop->options.poll_ns,
-		.words_ns = WORDS_NS,
-		.linger_ns = loop->stay.ns,
-		.check_cycles = CHECK_CYCLES,
-	};
-
-	args.report = &rings->reports[loop->serial & 1];
-	governed_launch(loop, &args);
-	loop_count(&loop->counters.launches, 1);
-	loop->launched_at = loop_now();
-	loop->began_at = 0;
-	atomic_store_explicit(&loop->state.on_gpu, 1, memory_order_relaxed);
-	loop->on_gpu = true;
-	return gpu_launch(&loop->gpu, &args, params);
-}
-
-/* Where the last launch reports, or has. */
-__attribute__((returns_nonnull)) static const struct weir_loop_report *
-last_report(const struct weir_loop *loop)
-{
-	return &loop->rings.reports[loop->serial & 1];
-}
-
-/* NULL: the kernel has not left. */
-static const struct weir_loop_report *report_of(const struct weir_loop *loop)
-{
-	const struct weir_loop_report *report = last_report(loop);
-
-	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
-}
-
-/* The launch has been on the GPU for @ns. */
-static void tell_time(struct weir_loop *loop, uint64_t ns)
-{
-	uint64_t told = atomic_load_explicit(&loop->state.ran, memory_order_relaxed);
-
-	if (loop->ran + ns > told)
-		loop_count(&loop->state.ran, loop->ran + ns - told);
-}
-
-/* A kernel may stay for hours. How long it has run is told meanwhile, by the host's clock. */
-static void watch_time(struct weir_loop *loop, uint64_t now)
-{
-	if (__atomic_load_n(&last_report(loop)->begun, __ATOMIC_RELAXED) != loop->serial)
-		return;
-	if (!loop->began_at)
-		loop->began_at = now;
-	tell_time(loop, now - loop->began_at);
-}
-
 enum next { NEXT_STAY, NEXT_LAUNCH, NEXT_END };
 
 /* The kernel has left. */
@@ -285,11 +219,7 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 {
 	bool ended = report->ended >= loop->gpu.blocks || (report->reason & WEIR_LOOP_EXITED);
 
-	loop->on_gpu = false;
-	loop->left_at = loop_now();
-	uint64_t most = loop->left_at - loop->launched_at;
-	tell_time(loop, report->ran < most ? report->ran : most);
-	loop->ran = atomic_load_explicit(&loop->state.ran, memory_order_relaxed);
+	launches_left(loop, report);
 	/* Asked by us: the words have changed, mostly because they begin to say that it must leave.
 	 */
 	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops)
@@ -337,7 +267,7 @@ static uint64_t sleep_ns(const struct weir_loop *loop, uint64_t now, uint64_t na
 /* The kernel is away, and answers have come that it has not taken. */
 static bool is_due(const struct weir_loop *loop)
 {
-	return loop->rings.given != last_report(loop)->answers;
+	return loop->rings.given != launches_last(loop)->answers;
 }
 
 struct cycle {
@@ -352,7 +282,7 @@ static int check_kernel(struct weir_loop *loop, struct cycle *cycle, uint64_t no
 		return 0;
 	cycle->checked_at = now;
 	int r = gpu_ended(&loop->gpu);
-	if (r == -EAGAIN || (!r && report_of(loop)))
+	if (r == -EAGAIN || (!r && launches_report(loop)))
 		return 0;
 	if (!r)
 		snprintf(loop->gpu.error, sizeof(loop->gpu.error),
@@ -383,7 +313,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 {
 	uint64_t now = loop_now();
 	bool some = look(loop, now);
-	const struct weir_loop_report *report = loop->on_gpu ? report_of(loop) : NULL;
+	const struct weir_loop_report *report = loop->on_gpu ? launches_report(loop) : NULL;
 	enum next next = report ? judge(loop, report) : NEXT_STAY;
 
 	if (!loop->on_gpu && next != NEXT_END && loop->stops)
@@ -395,12 +325,12 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	}
 	if (next == NEXT_LAUNCH) {
 		*cycle = (struct cycle){.busy_at = now, .checked_at = now};
-		return launch(loop, params);
+		return launches_begin(loop, params);
 	}
 	if (next == NEXT_END)
 		return NEXT_END;
 	if (loop->on_gpu)
-		watch_time(loop, now);
+		launches_watch(loop, now);
 	ask_to_leave(loop, cycle, now);
 	if (some || report) {
 		cycle->busy_at = now;
@@ -419,7 +349,7 @@ int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 		return -EINVAL;
 	loop->has_run = true;
 	governed_begin(loop);
-	r = launch(loop, params);
+	r = launches_begin(loop, params);
 	while (!r)
 		r = step(loop, &cycle, params);
 	governed_end(loop);
@@ -428,7 +358,7 @@ int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 		return r;
 	}
 	if (code)
-		*code = last_report(loop)->code;
+		*code = launches_last(loop)->code;
 	return loop->stops ? -ECANCELED : 0;
 }
 
@@ -520,9 +450,9 @@ void weir_loop_stats(const struct weir_loop *loop, struct weir_loop_stats *out)
 		.bytes_out = loop->counters.bytes_out,
 		.gds = loop->counters.gds,
 		.blocks = loop->gpu.blocks,
-		.polls = last_report(loop)->polls,
+		.polls = launches_last(loop)->polls,
 		.uring = loop->engine->type == &io_uring_engine,
-		.on_gpu = loop->on_gpu && !report_of(loop),
+		.on_gpu = loop->on_gpu && !launches_report(loop),
 		.linger_ns = loop->stay.ns,
 		.ran_ns = loop->state.ran,
 	};

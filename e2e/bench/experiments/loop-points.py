@@ -15,7 +15,7 @@ BOUNDS = {
     "eight at a time": at_most(8.2), "standard deviation": at_most(2.8, " %"),
 }  # fmt: skip
 BASELINES = ("a launch for each point", "one loop alone")
-NEEDS = ("gpu", "root")
+NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS  # clients of one tenant take no turns
 
@@ -92,11 +92,11 @@ def points(bench):
     bench.report.add("a request to the host and back", f"{trip:.2f} us")
 
 
-def together(bench, n, length, weir):
+def together(bench, n, length, weir, mps=False):
     """Seconds of each of @n loops."""
-    go = bench.node.folder / f"go-{n}-{weir}"
+    go = bench.node.folder / f"go-{n}-{weir}-{mps}"
     argv = argv_of(bench, "points_look", length, "--threads", 256, "--go-file", go)
-    clients = [bench.node.start(f"points-{n}", argv, SLOTS[i].name, weir, mps=False) for i in range(n)]
+    clients = [bench.node.start(f"points-{n}", argv, SLOTS[i].name, weir, mps=mps) for i in range(n)]
     for client in clients:
         client.wait_ready()
     go.touch()
@@ -104,15 +104,14 @@ def together(bench, n, length, weir):
     return [client.result(TIMEOUT) for client in clients]
 
 
-def several(bench):
-    length = SIMULATED_POINTS if bench.node.simulated else POINTS
-    alone = together(bench, 1, length, False)[0]["seconds"]
-    if not bench.node.simulated:
-        length = int(length * ALONE / alone)
-    bench.node.share_gpu(mps=False)
-    alone, curves = None, {"mean": [], "slowest": [], "n times alone": []}
+def in_turns(bench, length, mps):
+    """@mps: they leave for each other, under wfq; else by the hardware's slices, which are switches of the context."""
+    bench.node.share_gpu(mps=mps)
+    if mps:
+        bench.node.weirctl("policy", "wfq")
+    alone, curves, where = None, {"mean": [], "slowest": [], "n times alone": []}, " under MPS" if mps else ""
     for n in COUNTS[:2] if bench.node.simulated else COUNTS:
-        results = together(bench, n, length, True)
+        results = together(bench, n, length, True, mps)
         seconds = [result["seconds"] for result in results]
         mean = statistics.fmean(seconds)
         alone = alone or mean
@@ -122,11 +121,21 @@ def several(bench):
         for name, value in zip(curves, (mean, max(seconds), n * alone)):
             curves[name].append(value)
         if n > 1:
-            bench.report.judge(f"{n} at a time", mean / alone, BOUNDS["eight at a time"].times(n / 8), told)
-            bench.report.judge(f"standard deviation of {n}", spread, BOUNDS["standard deviation"], told)
+            bench.report.judge(f"{n} at a time{where}", mean / alone, BOUNDS["eight at a time"].times(n / 8), told)
+            bench.report.judge(f"standard deviation of {n}{where}", spread, BOUNDS["standard deviation"], told)
     if bench.plots:
         labels = [str(n) for n in COUNTS[: len(curves["mean"])]]
-        plot.bars(bench.plots / f"{bench.report.experiment}-together.svg", "Loops at a time (GLoop fig. 7, 8)", "s", labels, curves)
+        name = f"{bench.report.experiment}-together{'-mps' if mps else ''}.svg"
+        plot.bars(bench.plots / name, f"Loops at a time{where} (GLoop fig. 7, 8)", "s", labels, curves)
+
+
+def several(bench):
+    length = SIMULATED_POINTS if bench.node.simulated else POINTS
+    alone = together(bench, 1, length, False)[0]["seconds"]
+    if not bench.node.simulated:
+        length = int(length * ALONE / alone)
+    for mps in (False, True):
+        in_turns(bench, length, mps)
 
 
 def run(bench):
