@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 static int fail(struct gpu *gpu, const char *what, CUresult result)
 {
@@ -104,7 +103,7 @@ void *gpu_host_alloc(struct gpu *gpu, size_t size)
 		fail(gpu, "pinned memory", result);
 		return NULL;
 	}
-	return memset(memory, 0, size);
+	return memory;
 }
 
 void gpu_host_free(void *memory)

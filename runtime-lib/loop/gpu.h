@@ -27,7 +27,7 @@ void gpu_deinit(struct gpu *gpu);
 
 /* Zeroed device memory for the state. */
 int gpu_make_state(struct gpu *gpu);
-/* Zeroed memory of the host that the GPU sees at the same address; NULL: none. */
+/* Memory of the host that the GPU sees at the same address; NULL: none. */
 void *gpu_host_alloc(struct gpu *gpu, size_t size);
 void gpu_host_free(void *memory);
 

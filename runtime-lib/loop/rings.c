@@ -54,6 +54,8 @@ int rings_init(struct rings *rings, void *memory, uint32_t blocks, uint32_t call
 	rings->answers = part(&at, rings->ring * sizeof(uint64_t));
 	rings->values = part(&at, rings->slots * sizeof(uint64_t));
 	rings->data = at;
+	/* Not the data: there is much of it, and whoever reads it has written it before. */
+	memset(memory, 0, (size_t)(at - (uint8_t *)memory));
 	rings->busy = calloc(rings->slots, 1);
 	return rings->busy ? 0 : -ENOMEM;
 }
