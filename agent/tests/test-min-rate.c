@@ -166,7 +166,7 @@ static uint64_t had(struct model *model, uint64_t ns)
 	uint64_t done = model->done, from = model->now;
 
 	run(model, ns);
-	return (model->done - done) * 1000 * 1000 / model->clock / (model->now - from);
+	return (model->done - done) * 1000 * 1000 / model->clock / larger(model->now - from, 1);
 }
 
 /* The other one: in thousandths of the time. */
