@@ -17,6 +17,7 @@
 
 #define TOGETHER 4u           /* pieces of one transfer in flight, at least */
 #define ALIGNED  4096u        /* what O_DIRECT wants */
+#define READER   (32u << 10)  /* readers get more; waking one takes longer than reading this */
 #define PART     (256u << 10) /* a reader is given no less, if there is more */
 
 static bool is_in(const struct slot *slot)
@@ -184,7 +185,7 @@ static void submit(struct weir_loop *loop, struct piece *piece, int flags)
 	piece->io.size = piece->size - piece->filled;
 	piece->io.offset = offset;
 	piece->io.flags = flags;
-	if (piece->io.kind == IO_READ && !direct)
+	if (piece->io.kind == IO_READ && !direct && piece->io.size > READER)
 		loop_submit_read(loop, &piece->io);
 	else
 		loop_submit(loop, &piece->io);

@@ -25,7 +25,7 @@ MOST = 512 << 20
 PASSES = 4  # over the file
 BLOCKS, SLOTS = 16, 8  # of the loop: 128 requests at a time
 WAYS = ("loop", "read", "uring", "host", "link")
-USUAL = "loop, usual readers"  # the loop with its default of half the processors, at most 8
+MANY = "loop, a reader on each processor"  # but one; the loop's default is half of the processors, at most 8
 
 
 def named(kib):
@@ -33,7 +33,7 @@ def named(kib):
 
 
 def readers(bench):
-    """Of the loop: a processor each, but for the one of its own thread."""
+    """As many as there are processors, but for the one of the loop's own thread."""
     return {} if bench.node.simulated else {"readers": min(64, max(1, len(os.sched_getaffinity(0)) - 1))}
 
 
@@ -50,8 +50,7 @@ def at_size(bench, kib):
     if not small:
         options |= {"blocks": BLOCKS, "slots": SLOTS}
     found = {}
-    runs = {way: {"way": way} for way in WAYS} | {USUAL: {"way": "loop"}}
-    runs["loop"] |= readers(bench)
+    runs = {way: {"way": way} for way in WAYS} | {MANY: {"way": "loop"} | readers(bench)}
     for way, own in runs.items():
         try:
             found[way] = ports.measure(bench, "loop-file-read", "bytes_per_second", **options, **own)
@@ -73,5 +72,5 @@ def run(bench):
     sizes = (4, 64, 1024) if bench.node.simulated else SIZES
     rates = [at_size(bench, kib) for kib in sizes]
     if bench.plots:
-        series = {way: [rate.get(way, 0) / 1e9 for rate in rates] for way in (*WAYS, USUAL)}
+        series = {way: [rate.get(way, 0) / 1e9 for rate in rates] for way in (*WAYS, MANY)}
         plot.lines(bench.plots / f"{bench.report.experiment}.svg", "A file into device memory", "GB/s", [kib * KIB for kib in sizes], series)
