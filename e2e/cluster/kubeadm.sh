@@ -115,13 +115,13 @@ T
 
 # As the package's systemd unit does: again and again, until kubeadm has written what it needs.
 run_kubelet() {
-    local flags=/var/lib/kubelet/kubeadm-flags.env
-    until [ -s "$flags" ]; do sleep 0.2; done
+    local flags=/var/lib/kubelet/kubeadm-flags.env config=/var/lib/kubelet/config.yaml
+    until [ -s "$flags" ] && [ -s "$config" ]; do sleep 0.2; done
     # shellcheck disable=SC1090
     . "$flags"
     # shellcheck disable=SC2086
     exec kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf \
-        --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+        --config="$config" $KUBELET_KUBEADM_ARGS
 }
 
 kubeadm_up() {
