@@ -67,7 +67,7 @@ static void describe_tries(cJSON *object, const struct coexec_plan *plan)
 	}
 }
 
-/* Who runs at the same time, and the speed alone that each is compared with: ns of work in a ns. */
+/* The clients that run at the same time, and the speed alone of each, in ns of work per ns. */
 static void describe_members(cJSON *object, const struct coexec_plan *plan)
 {
 	cJSON *members = cJSON_AddArrayToObject(object, "members");
