@@ -15,8 +15,8 @@ cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$B/simprograms" "$tmp/node"
 cp "$B/lib/libweir.so" "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
-run() { # NAMES
-    timeout 300 e2e/bench/run "$1" --bundle "$tmp/node" --simulated --seconds 0.2 --out "$tmp/out"
+run() { # NAMES [OPTION...]
+    timeout 300 e2e/bench/run "$@" --bundle "$tmp/node" --simulated --seconds 0.2 --out "$tmp/out"
 }
 
 is_listed() { # NAME
@@ -60,6 +60,11 @@ all forms tensor-cores
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
 all first-launches first-launch second-start programs
+runs_part() {
+    run second-start --parts triad && jq -e '.cut | contains("only triad")' "$tmp/out/second-start.json" &&
+        jq -e '[.rows[].what] | any(contains("triad")) and (any(contains("stencil")) | not)' "$tmp/out/second-start.json"
+}
+check "first-launches: some programs of an experiment" runs_part
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand proactive

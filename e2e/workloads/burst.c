@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "samples.h"
-#include "spin.h"
+#include "spin-timed.h"
 #include "weir/weir.h"
 
 #define HINT_SLACK_US 50 /* a program knows roughly when its launch comes */
@@ -17,12 +17,13 @@ struct burst {
 	uint64_t gap_min_us, gap_max_us;
 	uint64_t copy_kib, hint_us;
 	double length_us;
-	bool priority, calibrate, graphs;
+	bool priority, calibrate, graphs, timed;
 	const char *log;
 
 	void *input; /* copied at the start of each request, and its destination; NULL: none */
 	CUdeviceptr input_gpu;
-	CUgraphExec graph; /* of a request's kernels; NULL: none */
+	CUgraphExec graph;   /* of a request's kernels; NULL: none */
+	struct timed timing; /* if timed */
 };
 
 static CUstream open_stream(bool priority)
@@ -86,30 +87,47 @@ static void hint(const struct burst *burst, CUstream stream)
 		;
 }
 
-/* ns */
-static uint64_t request(const struct burst *burst, struct spin *spin, CUstream stream)
+/* ns. @parts: filled in if the burst is timed. */
+static uint64_t request(struct burst *burst, struct spin *spin, CUstream stream,
+			struct timed_parts *parts)
 {
 	hint(burst, stream);
 	if (burst->input)
 		CU(cuMemcpyHtoD(burst->input_gpu, burst->input, burst->copy_kib << 10));
+	if (burst->timed)
+		timed_begin(&burst->timing);
 	uint64_t begin = now_ns();
 	if (burst->graph)
 		replay(burst, spin, stream);
-	for (uint64_t i = 0; i < burst->kernels; i++)
-		spin_launch(spin, stream);
+	for (uint64_t i = 0; i < burst->kernels; i++) {
+		if (burst->timed)
+			timed_launch(&burst->timing, i, stream);
+		else
+			spin_launch(spin, stream);
+	}
 	CU(cuStreamSynchronize(stream));
-	return now_ns() - begin;
+	uint64_t end = now_ns();
+	if (burst->timed)
+		*parts = timed_end(&burst->timing, begin, end);
+	return end - begin;
 }
 
-static void log_request(FILE *log, uint64_t ns)
+static void log_request(const struct burst *burst, FILE *log, uint64_t ns,
+			const struct timed_parts *parts)
 {
 	struct timespec now;
 
 	if (!log)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
-	fprintf(log, "%lld.%06ld %.1f\n", (long long)now.tv_sec, now.tv_nsec / 1000,
+	fprintf(log, "%lld.%06ld %.1f", (long long)now.tv_sec, now.tv_nsec / 1000,
 		(double)ns / 1e3);
+	if (burst->timed)
+		fprintf(log, " %.1f %.1f %.1f %.1f %.1f %.1f", (double)parts->served / 1e3,
+			(double)parts->call / 1e3, (double)parts->starved / 1e3,
+			(double)parts->noticed / 1e3, (double)parts->delayed / 1e3,
+			(double)parts->slept / 1e3);
+	fputc('\n', log);
 	fflush(log);
 }
 
@@ -119,22 +137,23 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 	FILE *log = burst->log ? fopen(burst->log, "we") : NULL;
 	struct random random = {w->seed};
 	CUstream stream = open_stream(burst->priority);
+	struct timed_parts parts;
 	uint64_t before = 0;
 
 	if (burst->log && !log)
 		workload_fail("%s: cannot write it", burst->log);
-	request(burst, spin, stream); /* the first one pays for lazy loading */
+	request(burst, spin, stream, &parts); /* the first one pays for lazy loading */
 	open_graph(burst, spin, stream);
 	while (samples->n < burst->requests && !workload_stopped(w)) {
 		uint32_t spread = (uint32_t)(burst->gap_max_us - burst->gap_min_us + 1);
 		uint64_t gap_us = burst->gap_min_us + random_below(&random, spread);
 
 		sleep_until_ns(now_ns() + gap_us * 1000);
-		uint64_t ns = request(burst, spin, stream);
+		uint64_t ns = request(burst, spin, stream, &parts);
 		if (before++ < burst->warm_up)
 			continue;
 		samples_add(samples, (double)ns / 1e3);
-		log_request(log, ns);
+		log_request(burst, log, ns, &parts);
 	}
 	if (burst->graph)
 		CU(cuGraphExecDestroy(burst->graph));
@@ -173,6 +192,7 @@ int main(int argc, char **argv)
 		{"hint-us", OPTION_NUMBER, &burst.hint_us, "of waiting, after a hint to Weir"},
 		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
 		{"graphs", OPTION_FLAG, &burst.graphs, "replay a graph of the kernels before them"},
+		{"timed", OPTION_FLAG, &burst.timed, "--log also says where the time went"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
 		{0},
 	};
@@ -184,6 +204,8 @@ int main(int argc, char **argv)
 		workload_fail("--gap-min-us and --gap-max-us: not a range up to a minute");
 	if (burst.copy_kib > 1u << 20)
 		workload_fail("--copy-kib: more than a gigabyte");
+	if (burst.timed && burst.graphs)
+		workload_fail("--timed and --graphs: a replay tells no times");
 	if (burst.hint_us > 1000000)
 		workload_fail("--hint-us: more than a second");
 	if (!burst.requests)
@@ -203,11 +225,15 @@ int main(int argc, char **argv)
 	}
 
 	open_input(&burst);
+	if (burst.timed)
+		timed_init(&burst.timing, &spin, burst.kernels);
 	workload_ready(&w);
 	run(&burst, &w, &spin, &samples);
 	print(&burst, &spin, &samples, (double)(now_ns() - w.started) / 1e9);
 	fflush(stdout);
 	spin_verify(&spin);
+	if (burst.timed)
+		timed_deinit(&burst.timing);
 	close_input(&burst);
 	spin_deinit(&spin);
 	samples_deinit(&samples);

@@ -11,7 +11,8 @@ matrix-multiply_SRC := e2e/workloads/matrix-multiply.c $(WORKLOAD_GEN)/matrix-mu
 reduction_SRC := e2e/workloads/reduction.c $(WORKLOAD_GEN)/reduction-ptx.c
 WORKLOAD_SPIN := e2e/workloads/spin.c $(WORKLOAD_GEN)/spin-ptx.c
 long-block_SRC := e2e/workloads/long-block.c $(WORKLOAD_SPIN)
-burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c $(WORKLOAD_SPIN)
+burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c e2e/workloads/spin-timed.c \
+             $(WORKLOAD_GEN)/spin-timed-ptx.c $(WORKLOAD_SPIN)
 memory-storm_SRC := e2e/workloads/memory-storm.c
 memory-ways_SRC := e2e/workloads/memory-ways.c
 nvml-view_SRC := e2e/workloads/nvml-view.c

@@ -1,22 +1,25 @@
 """Whole CUDA programs that know nothing of Weir (e2e/workloads/programs), each without Weir, with Weir, below a HIGH
 that sends bursts, and killed in the middle of its work. HIGH's requests count from the start of the program to its end.
 
+HIGH's time stands beside what the GPU took of it (e2e/workloads/spin-timed.h): a machine whose CPUs are shared stops
+HIGH's thread now and then, whoever is on the GPU. Before each program HIGH is alone for a moment, which shows how often.
+
 Under MPS the death of a client in a kernel, or a failed assertion, ends the others, whatever Weir does; and MPS does
 not run everything. So programs are killed under time-slicing, and what MPS does not run is below HIGH there."""
 
 import re
+import statistics
 import time
 
-import bursts
 from bursts import LOW
-from endless import EndlessBursts, p99, slow_ones
+from endless import TIMED, EndlessBursts, p99, where_time_went
 from node import Failure
 from report import at_most
 from watch import Watch
 
 SHOWS = "whole CUDA programs: right alone, below HIGH, and when others are killed; HIGH's p99 beside each"
 PAPER = ""
-BOUNDS = {"p99 against alone": at_most(1.1)}
+BOUNDS = {"p99 against alone": at_most(1.1), "p99 against alone, on the GPU": at_most(1.1)}
 BASELINES = ("the program without Weir", "HIGH alone")
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
@@ -37,6 +40,8 @@ FAULTS = "device-assert"
 VICTIM = "normal"  # the level of those that are killed: one up, where they have demand bits
 SECONDS = 4  # of a program's work below HIGH: its start and its end are some of HIGH's requests, too
 SLOW = 1.1  # of HIGH's requests, against p99 alone: those are listed
+ALONE = 8  # seconds of HIGH's requests before the programs
+PAUSE = 1  # seconds of them before each program
 ENOUGH = 200  # seconds; the programs that are left then are cut
 REFUSAL = re.compile(r"kernel (\S+) runs natively: ([^\"\n]*)")
 
@@ -47,9 +52,10 @@ class Programs:
 
     def __init__(self, bench):
         self.bench, self.node = bench, bench.node
-        self.names = [name for name in (*PTX, *WHOLE, FAULTS) if self.node.cuda_program(name)]
+        self.names = bench.part_of([name for name in (*PTX, *WHOLE, FAULTS) if self.node.cuda_program(name)])
         self.seconds = 0.1 if self.node.simulated else SECONDS
-        self.outside = {FAULTS: "its failure ends other clients under MPS"}
+        self.pauses = []  # HIGH's requests then
+        self.outside = {FAULTS: "its failure ends other clients under MPS"} if FAULTS in self.names else {}
         self.checksums, self.wrong, self.count = {}, [], 0
 
     def start(self, name, tenant, weir, mps, seconds=0):
@@ -85,12 +91,44 @@ class Programs:
             self.outside[name] = f"not under MPS, which says without Weir: {failure}"
 
     def below(self, name, high, mps):
-        """HIGH's requests meanwhile, pairs of s since the start and us; the client, and how often it was stopped."""
+        """HIGH's requests meanwhile; the client, and how often it was stopped."""
+        self.pauses += alone_for(high, 0.1 if self.node.simulated else PAUSE)
         begin = time.time()
         with Watch(self.node) as watch:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
-        return high.timed(begin, time.time()), client, sum(watch.held(client).values())
+        return high.requests(begin, time.time()), client, sum(watch.held(client).values())
+
+
+def alone_for(high, seconds):
+    """HIGH's requests of that time."""
+    begin = time.time()
+    time.sleep(seconds)
+    return high.requests(begin, time.time())
+
+
+class Alone:
+    """HIGH alone, without Weir: p99 as HIGH sees it, and of the GPU's part."""
+
+    def __init__(self, bench):
+        with EndlessBursts(bench, False, extra=TIMED) as high:
+            requests = alone_for(high, 0.1 if bench.node.simulated else ALONE)
+        self.p99, self.served = p99s_of(requests)
+        self.median = statistics.median(one.us for one in requests)
+        self.words = f"{self.median:.0f}/{self.p99:.0f} us, GPU {self.served:.0f} us (n={len(requests)})"
+        self.slow = self.where(requests)
+
+    def where(self, requests):
+        return where_time_went(requests, SLOW * self.p99)
+
+    def ratios(self, requests):
+        """Of p99, to that alone: as HIGH sees it, and of the GPU's part."""
+        us, served = p99s_of(requests)
+        return us / self.p99, served / self.served
+
+
+def p99s_of(requests):
+    return p99([one.us for one in requests]), p99([one.served for one in requests])
 
 
 def said_of(client):
@@ -100,18 +138,17 @@ def said_of(client):
 
 def show_latency(bench, programs, name, alone, measured):
     requests, client, held = measured
-    values = [us for _, us in requests]
-    ratio = p99(values) / alone["p99"]
-    words = (
-        f"p99 {p99(values):.0f} us (n={len(values)}), alone {bursts.figures(alone)}; {name} held {held} times; "
-        f"{slow_ones(requests, alone, SLOW)}"
-    )
+    us, served = p99s_of(requests)
+    words = f"p99 {us:.0f} us (n={len(requests)}), alone {alone.words}; {name} held {held} times"
+    words += f"; {alone.where(requests)}"
     said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
-    what = f"HIGH's p99 beside {name}"
+    what, on_gpu = f"HIGH's p99 beside {name}", f"HIGH's p99 beside {name}, on the GPU"
+    ratio, gpu_ratio = alone.ratios(requests)
     if name in PTX:
         bench.report.judge(what, ratio, BOUNDS["p99 against alone"], words + (f"; {said}" if said else ""))
+        bench.report.judge(on_gpu, gpu_ratio, BOUNDS["p99 against alone, on the GPU"], f"p99 {served:.0f} us")
     else:
-        bench.report.add(what, f"{ratio:.3f}x", baselines=f"{words}; {said}")
+        bench.report.add(what, f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x", baselines=f"{words}; {said}")
     if name == "clusters":
         said = said_of(client)
         bench.report.holds("clusters: refused, and said", "clusters" in said, said or "not said")
@@ -119,7 +156,7 @@ def show_latency(bench, programs, name, alone, measured):
 
 def run_below_high(bench, programs, alone, until):
     left = [name for name in programs.names if name not in programs.outside]
-    with EndlessBursts(bench, True) as high:
+    with EndlessBursts(bench, True, extra=TIMED) as high:
         while left and time.monotonic() < until:
             name = left.pop(0)
             show_latency(bench, programs, name, alone, programs.below(name, high, mps=True))
@@ -179,7 +216,7 @@ def wait(condition, seconds):
 def run_under_timeslicing(bench, programs, alone, until):
     """Those that MPS does not run below HIGH, and all programs killed. HIGH checks its own values at its end."""
     bench.node.share_gpu(mps=False)
-    with EndlessBursts(bench, True, mps=False) as high:
+    with EndlessBursts(bench, True, mps=False, extra=TIMED) as high:
         for name in programs.outside:
             show_latency(bench, programs, name, alone, programs.below(name, high, mps=False))
         killed, left = Killed(programs, high), list(programs.names)
@@ -199,9 +236,15 @@ def run(bench):
     programs = Programs(bench)
     for name in programs.names:
         programs.alone(name)
-    alone = bench.burst(False)
-    bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
+    alone = Alone(bench)
+    bench.report.add("HIGH alone", "1.000x", baselines=f"{alone.words}; {alone.slow}")
     run_below_high(bench, programs, alone, until - 60)
+    if programs.pauses:
+        ratio, gpu_ratio = alone.ratios(programs.pauses)
+        bench.report.add(
+            "HIGH alone between the programs, with Weir", f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x",
+            baselines=f"n={len(programs.pauses)}; {alone.where(programs.pauses)}",
+        )
     run_under_timeslicing(bench, programs, alone, until)
     bench.report.holds(
         "every result is right", not programs.wrong,

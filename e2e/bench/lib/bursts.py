@@ -40,6 +40,14 @@ class Bench:
     switches_us: tuple = None  # turnarounds.switches_us()
     co_runs: list = dataclasses.field(default_factory=list)  # of sharing.co_run()
     plots: pathlib.Path = None  # a folder for figures
+    parts: tuple = ()  # of experiments: the programs that they run; empty: all
+
+    def part_of(self, names):
+        """Those of @names that were asked for."""
+        chosen = [name for name in names if not self.parts or name in self.parts]
+        if len(chosen) < len(names):
+            self.report.cut(f"only {', '.join(chosen)}")
+        return chosen
 
     def burst_argv(self, requests, seconds=0, extra=()):
         argv = [self.node.program("burst"), *self.node.sizes, "--kernels", str(KERNELS)]

@@ -1,10 +1,37 @@
 """A HIGH that sends bursts all the time, and how long its requests took in a part of that time."""
 
+import dataclasses
 import time
 
 from bursts import HIGH
 from node import Failure
-from watch import requests
+from watch import records
+
+TIMED = ("--timed",)  # of a burst: see Request
+
+
+# Fields of Request, in words.
+LOSSES = {
+    "call": "before the first launch", "starved": "between launches", "noticed": "after the end",
+    "delayed": "without a CPU", "slept": "asleep",
+}
+
+
+@dataclasses.dataclass
+class Request:
+    """@at: s from the begin of the time that was asked for to the request's end; all others us. Those after @us only
+    of a client with TIMED (spin-timed.h): @served by the GPU; lost by HIGH's own thread before the first launch
+    (@call), between launches (@starved) and after the last kernel's end (@noticed); of all four, the time in which
+    the thread had no CPU (@delayed) and in which it waited for something else (@slept)."""
+
+    at: float
+    us: float
+    served: float = 0
+    call: float = 0
+    starved: float = 0
+    noticed: float = 0
+    delayed: float = 0
+    slept: float = 0
 
 
 def p99(values):
@@ -17,12 +44,24 @@ def slow_ones(requests, alone, limit):
     return f"{len(slow)} above {limit:g}x, the first ended at {', '.join(slow[:6]) or '-'}"
 
 
-class EndlessBursts:
-    """@weir, @mps, @env: of the client, as in Node.start(). @argv: of a burst without end; None: the usual one."""
+def where_time_went(requests, limit_us):
+    """In words, what the requests that took longer than @limit_us, and had TIMED, lost where."""
+    slow = [one for one in requests if one.us > limit_us]
+    on_gpu = sum(one.served > limit_us for one in slow)
+    lost = ", ".join(
+        f"{name} {sum(getattr(one, field) for one in slow) / 1e3:.1f}"
+        for field, name in LOSSES.items())
+    first = ", ".join(f"{one.at:.2f} s: {one.us:.0f} us, GPU {one.served:.0f}" for one in slow[:6])
+    return f"{len(slow)} slow, {on_gpu} on the GPU, too ({first or '-'}); ms of these in HIGH's thread: {lost}"
 
-    def __init__(self, bench, weir, mps=True, argv=None, env=None):
+
+class EndlessBursts:
+    """@weir, @mps, @env: of the client, as in Node.start(). @argv: of a burst without end; None: the usual one. @extra:
+    options of the usual one."""
+
+    def __init__(self, bench, weir, mps=True, argv=None, env=None, extra=()):
         self.bench, self.weir, self.mps, self.env = bench, weir, mps, env
-        self.argv = argv or bench.burst_argv(1 << 40)
+        self.argv = argv or bench.burst_argv(1 << 40, extra=extra)
         self.log = bench.node.folder / f"bursts-{time.monotonic_ns()}.log"
 
     def __enter__(self):
@@ -47,9 +86,17 @@ class EndlessBursts:
 
     def timed(self, begin, end):
         """The same: pairs of s from @begin to the request's end, and us."""
+        return [(one.at, one.us) for one in self.requests(begin, end)]
+
+    def requests(self, begin, end):
+        """The same, with all that is known of them."""
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            found = [(at - begin, us) for at, us in requests(self.log) if at >= begin and at - us / 1e6 <= end]
+            found = [
+                Request(at - begin, us, *parts)
+                for at, us, *parts in records(self.log)
+                if at >= begin and at - us / 1e6 <= end
+            ]
             if found:
                 return found
             time.sleep(0.05)

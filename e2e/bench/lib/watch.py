@@ -53,14 +53,17 @@ def show_gated(bench, watch, clients):
     bench.report.holds(f"each was held: {'/'.join(COUNTERS)}", good, figure)
 
 
+def records(path):
+    """What a client says of each request so far: the time of its end, its us, and with --timed the parts of these."""
+    lines = path.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()  # half written
+    return [[float(field) for field in line.split()] for line in lines]
+
+
 def requests(path):
     """(time of the end, us) of each request so far."""
-    pairs = []
-    for line in path.read_text().splitlines():
-        fields = line.split()
-        if len(fields) == 2:  # the last line may be half written
-            pairs.append((float(fields[0]), float(fields[1])))
-    return pairs
+    return [(fields[0], fields[1]) for fields in records(path)]
 
 
 def median_between(log, begin, end):

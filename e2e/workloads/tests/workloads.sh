@@ -31,6 +31,25 @@ for launch in 5 20 60; do
 done
 check "burst" ends_with 0 "$B/bin/burst" --requests 5 --gap-min-us 0 --gap-max-us 1000
 check "burst notices a lost launch" notices 2 'wrong result' burst --requests 2
+check "burst --timed notices a lost launch" notices 2 'wrong result' burst --requests 2 --timed
+# Of the four requests so many meet the condition, and the parts of each add up to its time. They are in columns 3 to 6.
+timed() { # REQUESTS CONDITION OPTION...
+    local requests=$1 condition=$2
+    shift 2
+    rm -f "$tmp/requests"
+    ends_with 0 "$B/bin/burst" --requests 4 --kernels 3 --gap-min-us 0 --gap-max-us 1000 --timed \
+        --log "$tmp/requests" "$@" &&
+        cp "$tmp/requests" "$tmp/out" &&
+        awk "NF != 8 || (\$2 - \$3 - \$4 - \$5 - \$6) ^ 2 > 0.25 || \$3 <= 0 { bad = 1 } $condition { n++ }
+            END { exit bad || NR != 4 || n != $requests }" "$tmp/requests"
+}
+timed_late() { # LAUNCH CONDITION
+    FAULT_LATE=$1 LD_PRELOAD=$B/lib/fault.so timed 1 "$2"
+}
+# Three launches are of a request that is not in the log.
+check "burst --timed: a request held up by its thread before a launch" timed_late 7 '$4 > 300000 && $8 > 300000'
+check "burst --timed: one held up between launches" timed_late 8 '$5 > 300000 && $8 > 300000'
+check "burst --timed: requests that the GPU takes long for" timed 4 '$3 > 30000' --iterations 200000
 check "filler" ends_with 0 "$B/bin/filler" --seconds 0.2
 check "filler notices a lost launch" notices 2 'wrong result' filler --seconds 0.2
 check "cooperative kernels of two priorities" ends_with 0 "$B/bin/cooperative-pair"

@@ -1,0 +1,110 @@
+#include "spin-timed.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+
+#define DRIFT \
+	10000 /* between two requests the clocks drift apart by less than this part of the time */
+
+extern const char spin_timed_ptx[];
+
+void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels)
+{
+	void *times;
+
+	*timed = (struct timed){.spin = spin, .kernels = kernels};
+	CU(cuModuleLoadData(&timed->module, spin_timed_ptx));
+	CU(cuModuleGetFunction(&timed->kernel, timed->module, "spin_timed"));
+	CU(cuMemAlloc(&timed->ended, sizeof(uint32_t)));
+	CU(cuMemsetD32(timed->ended, 0, 1));
+	CU(cuMemAllocHost(&times, kernels * sizeof(*timed->times)));
+	timed->times = times;
+	timed->launched = workload_alloc(kernels * sizeof(*timed->launched));
+	timed->cpu_file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+void timed_deinit(struct timed *timed)
+{
+	if (timed->cpu_file >= 0)
+		close(timed->cpu_file);
+	free(timed->launched);
+	CU(cuMemFreeHost((void *)timed->times));
+	CU(cuMemFree(timed->ended));
+	CU(cuModuleUnload(timed->module));
+}
+
+/* ns that the thread ran, and that it was ready to run and did not. */
+static void read_cpu_time(const struct timed *timed, uint64_t *ran, uint64_t *waited)
+{
+	char text[64] = "";
+	char *rest = text;
+
+	if (timed->cpu_file >= 0 && pread(timed->cpu_file, text, sizeof(text) - 1, 0) < 0)
+		workload_fail("/proc/thread-self/schedstat: cannot be read");
+	*ran = strtoull(text, &rest, 10);
+	*waited = strtoull(rest, NULL, 10);
+}
+
+void timed_begin(struct timed *timed)
+{
+	read_cpu_time(timed, &timed->ran, &timed->waited);
+}
+
+void timed_launch(struct timed *timed, uint64_t k, CUstream stream)
+{
+	struct spin *spin = timed->spin;
+	CUdeviceptr times = (CUdeviceptr)(uintptr_t)timed->times[k];
+	void *parameters[] = {&spin->state, &spin->iterations, &timed->ended, &times};
+
+	CU(cuLaunchKernel(timed->kernel, spin->blocks, 1, 1, spin->threads, 1, 1, 0, stream,
+			  parameters, NULL));
+	spin->launches++;
+	timed->launched[k] = now_ns();
+}
+
+/* No kernel begins before its launch, and some begin soon after it: the smallest difference of the
+ * two clocks is how far the GPU's is ahead. */
+static void compare_clocks(struct timed *timed, uint64_t begin)
+{
+	int64_t ahead = (int64_t)(timed->times[0][0] - begin);
+	int64_t limit = timed->ahead + (int64_t)((begin - timed->looked) / DRIFT);
+
+	timed->ahead = timed->looked && limit < ahead ? limit : ahead;
+	timed->looked = begin;
+}
+
+static uint64_t on_host(const struct timed *timed, uint64_t gpu)
+{
+	return gpu - (uint64_t)timed->ahead;
+}
+
+static uint64_t passed(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
+{
+	struct timed_parts parts = {0};
+	uint64_t before = begin, ran, waited;
+
+	read_cpu_time(timed, &ran, &waited);
+	compare_clocks(timed, begin);
+	for (uint64_t k = 0; k < timed->kernels; k++) {
+		uint64_t began = on_host(timed, timed->times[k][0]);
+		uint64_t late = passed(before, smaller(timed->launched[k], began));
+
+		*(k ? &parts.starved : &parts.call) += late;
+		before = smaller(on_host(timed, timed->times[k][1]), end);
+	}
+	parts.noticed = passed(before, end);
+	parts.served = passed(parts.call + parts.starved + parts.noticed, end - begin);
+	if (timed->cpu_file >= 0) {
+		parts.delayed = waited - timed->waited;
+		parts.slept = passed(ran - timed->ran + parts.delayed, end - begin);
+	}
+	return parts;
+}

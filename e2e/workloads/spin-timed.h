@@ -1,0 +1,42 @@
+/* Launches of spin() that leave the GPU's times of their begin and end, so that a request's time
+ * can be divided: what the GPU took, and what the client's own thread lost while the GPU had
+ * nothing of it to do. */
+#pragma once
+
+#include "spin.h"
+
+#include <stdio.h>
+
+/* ns. The first four add up to the request's time. */
+struct timed_parts {
+	uint64_t served;  /* the GPU had work of the request that it could begin, or ran it */
+	uint64_t call;    /* until the first launch was made */
+	uint64_t starved; /* a kernel had ended before the next one was launched */
+	uint64_t noticed; /* from the last kernel's end to the return of the synchronise */
+	uint64_t delayed; /* of all that, the thread was ready to run and had no CPU */
+	uint64_t slept;   /* of all that, the thread waited for something else than a CPU */
+};
+
+struct timed {
+	struct spin *spin;
+	CUmodule module;
+	CUfunction kernel;
+	CUdeviceptr ended;
+	uint64_t kernels;
+	volatile uint64_t (*times)[2]; /* GPU: begin and end of each launch of the request */
+	uint64_t *launched;            /* host: when the call returned */
+	int64_t ahead;                 /* ns, of the GPU's clock over the host's */
+	uint64_t looked;               /* when that was last looked at; 0: never */
+	int cpu_file;                  /* of this thread's time on CPUs; -1: there is none */
+	uint64_t ran, waited;          /* of it, when the request began */
+};
+
+/* @kernels: of a request. By the thread that sends the requests. */
+void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels);
+void timed_deinit(struct timed *timed);
+
+void timed_begin(struct timed *timed);
+/* Launch @k of the request, counted as one of @timed's spin. */
+void timed_launch(struct timed *timed, uint64_t k, CUstream stream);
+/* Of a request that is finished. @begin, @end: of now_ns(). */
+struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end);
