@@ -9,15 +9,26 @@
 #define FASTEST 2.0  /* ns of work in a ns: more is not believed, */
 #define HIGHEST 1.1  /* nor that a kernel is so many times as fast as alone */
 
+/* ns of work, as it takes alone. */
+static uint64_t queued(const struct run_queue_entry *entry)
+{
+	const struct coexec_client *client = &entry->coexec;
+
+	return client->launched > client->executed ? client->launched - client->executed : 0;
+}
+
+/* Mean of those that are queued; 0: there is none. */
+static uint64_t launch_of(const struct run_queue_entry *entry)
+{
+	return entry->launches ? queued(entry) / entry->launches : 0;
+}
+
 static uint64_t longest_launch(const struct coexec_plan *plan)
 {
 	uint64_t longest = 0;
 
-	for (unsigned i = 0; i < plan->n; i++) {
-		const struct run_queue_entry *entry = plan->members[i];
-		if (entry->launches)
-			longest = larger(longest, entry->remaining / entry->launches);
-	}
+	for (unsigned i = 0; i < plan->n; i++)
+		longest = larger(longest, launch_of(plan->members[i]));
 	return longest;
 }
 
@@ -44,7 +55,7 @@ void coexec_settle(struct coexec_plan *plan, uint64_t now)
 	plan->since = now;
 	for (unsigned i = 0; i < plan->n; i++) {
 		struct run_queue_entry *entry = plan->members[i];
-		entry->coexec.settles = entry->coexec.executed + entry->remaining;
+		entry->coexec.settles = entry->coexec.launched;
 		entry->coexec.changes_at = 0;
 	}
 }
@@ -63,7 +74,7 @@ void coexec_tell_late(const struct coexec_plan *plan, uint64_t now)
 		if (!entry->coexec.changes_at || now < entry->coexec.changes_at)
 			continue;
 		entry->coexec.changes_at = 0;
-		entry->coexec.settles = entry->coexec.executed + entry->remaining;
+		entry->coexec.settles = entry->coexec.launched;
 	}
 }
 
@@ -125,7 +136,7 @@ static double highest_speed(const struct coexec_plan *plan, const struct run_que
 			    uint64_t now)
 {
 	const struct coexec_client *client = &entry->coexec;
-	uint64_t launch = entry->launches ? entry->remaining / entry->launches : 0;
+	uint64_t launch = launch_of(entry);
 	uint64_t done = client->first_at ? client->last - client->first : 0;
 	uint64_t passed = now - (client->first_at ? client->first_at : plan->since);
 
@@ -174,7 +185,7 @@ static uint64_t drains_in(const struct coexec_plan *plan, const struct run_queue
 	double speed = coexec_speed(&entry->coexec);
 
 	speed = speed > 0 ? speed : highest_speed(plan, entry, now);
-	return speed > 0 ? (uint64_t)((double)entry->remaining / speed) : 0;
+	return speed > 0 ? (uint64_t)((double)queued(entry) / speed) : 0;
 }
 
 void coexec_change(struct coexec_plan *plan, const struct coexec_configuration *next, uint64_t now)

@@ -40,8 +40,10 @@ struct run_queue_entry;
 struct coexec_client {
 	/* The caller's. */
 	struct coexec_kernel kernel;
-	uint64_t executed; /* ns of work done, as it takes alone */
-	bool tuning;       /* its forms are not settled */
+	/* ns of work done, and of all launches, as it takes alone. The difference is queued.
+	 * Not run_queue_entry.remaining: that falls as if nothing ran beside the client. */
+	uint64_t executed, launched;
+	bool tuning; /* its forms are not settled */
 
 	uint32_t workers; /* that it may have on an SM; 0: not bounded */
 	bool runs;        /* with others or alone; else it waits */

@@ -46,7 +46,8 @@ void workers_report(struct client *client)
 	const struct weir_status_page *status = client->pages.status;
 	struct coexec_client *out = &client->entry.coexec;
 
-	out->executed = atomic_load(&status->executed);
+	out->executed = atomic_load(&status->executed); /* first: it is never more */
+	out->launched = atomic_load(&status->gpu_time);
 	out->tuning = atomic_load(&status->comparing) != 0;
 	out->kernel.number = number_of(client);
 	for (size_t i = 0; i < WEIR_SM_RESOURCES; i++)

@@ -141,6 +141,7 @@ static void work(unsigned i, double ns)
 	}
 	if (!world.programs[i]->silent)
 		entry->coexec.executed = (uint64_t)world.reported[i];
+	entry->coexec.launched = entry->coexec.executed + 2 * world.programs[i]->launch;
 	run_queues_work(&world.queues, entry, 2, 2 * world.programs[i]->launch, world.now);
 }
 
@@ -561,6 +562,7 @@ static void test_random(void **unused)
 			if (lies && uniform() < 0.3) {
 				entry = &world.entries[0];
 				entry->coexec.executed = (uint64_t)(uniform() * 1e19);
+				entry->coexec.launched = (uint64_t)(uniform() * 1e19);
 				entry->coexec.kernel.number = (uint64_t)(uniform() * 4);
 				for (unsigned r = 0; r < WEIR_SM_RESOURCES; r++)
 					entry->coexec.kernel.parts[r] =

@@ -38,7 +38,7 @@ static struct queue_world {
 	struct coexec_memory found;
 	struct run_queue_entry entries[N];
 	double done[N];
-	uint64_t reported[N], work, now, begin, comes[N];
+	uint64_t reported[N], work, now, begin, comes[N], ended[N]; /* ended: the last launch */
 	unsigned launched[N][QUEUED]; /* workers of the launches that are queued, from `first` on */
 	unsigned first[N];
 	bool stays[N]; /* has work for as long as anybody looks */
@@ -143,6 +143,7 @@ static void begin(uint64_t work)
 		memcpy(entry->coexec.kernel.parts, curve_parts[i], sizeof(curve_parts[i]));
 		world.done[i] = 0;
 		world.reported[i] = 0;
+		world.ended[i] = world.now;
 		world.stays[i] = false;
 		for (unsigned k = 0; k < QUEUED; k++)
 			world.launched[i][k] = COEXEC_UNBOUNDED;
@@ -168,17 +169,27 @@ static void finish_launches(unsigned i)
 
 	while ((double)(world.reported[i] + LAUNCH) <= world.done[i]) {
 		world.reported[i] += LAUNCH;
+		world.ended[i] = world.now;
 		world.launched[i][world.first[i]] =
 			client->workers ? client->workers : COEXEC_UNBOUNDED;
 		world.first[i] = (world.first[i] + 1) % QUEUED;
 	}
 	client->executed = world.reported[i];
+	client->launched = world.reported[i] + QUEUED * LAUNCH;
 }
 
 /* Kernels vary. */
 static double jitter(void)
 {
 	return 0.97 + 0.06 * below(1000) / 1000;
+}
+
+/* As libweir tells it: less the time that the first launch has run, as if it ran alone. */
+static uint64_t remaining(unsigned i)
+{
+	uint64_t ran = world.now - world.ended[i];
+
+	return ran < QUEUED * LAUNCH ? QUEUED * LAUNCH - ran : 1;
 }
 
 /* Returns how many have work left. */
@@ -189,7 +200,7 @@ static unsigned step(void)
 
 	for (unsigned i = 0; i < N; i++)
 		run_queues_work(&world.queues, &world.entries[i], has_work(i) ? QUEUED : 0,
-				has_work(i) ? QUEUED * LAUNCH : 0, world.now);
+				has_work(i) ? remaining(i) : 0, world.now);
 	run_queues_decide(&world.queues, world.now);
 	for (unsigned i = 0; i < N; i++)
 		rates[i] = runs(i) ? rate_of(i) : 0;

@@ -37,6 +37,7 @@ static void run_for(uint64_t ns)
 		for (unsigned i = 0; i < 2; i++) {
 			done[i] += rate_of(i, together) * (double)MS / 2;
 			world.status[i].executed = (uint64_t)done[i] / MS * MS;
+			world.status[i].gpu_time = world.status[i].executed + 2 * MS;
 			world.status[i].outstanding = 2;
 			world.status[i].remaining = 2 * MS;
 		}
@@ -171,6 +172,7 @@ static void test_lies(void **state)
 		for (unsigned k = 0; k < 4; k++) {
 			run_for(MS);
 			world.status[0].executed = i % 2 ? UINT64_MAX - i : i;
+			world.status[0].gpu_time = i % 5 ? UINT64_MAX - i % 7 : i % 7;
 			world.status[0].worker_kernel = i % 3;
 			world.status[0].worker_parts[i % 4] = i * 77777777u;
 			held += world.control[1].hold;
