@@ -46,14 +46,16 @@ def judge_pairs(bench, kernels, pairs):
 
 
 def loss(kernels, pair, chosen):
-    """Of @chosen against the best configuration in per cent, both measured again by hand, one after the other: so neither the
-    highest of many measurements nor a kernel whose form has changed since makes the difference."""
+    """Of @chosen against the best configuration, or turns if they are better, in per cent. Both configurations are measured again
+    by hand, one after the other: so neither the highest of many measurements nor a kernel whose form has changed since makes
+    the difference."""
     jobs = [kernels.plain[name] for name in pair.names]
     wanted = {pair.best} | ({chosen} if chosen else set())
     by = {configuration: found for configuration, (found, _) in kernels.by_hand(jobs, sorted(wanted)).items()} if len(wanted) > 1 else {}
-    best, found = max(by.get(pair.best, pair.highest), 1), by.get(chosen, pair.highest) if chosen else 1
-    print(f"    {'_'.join(pair.names)}: {chosen or 'turns'} {found:.2f}, best {pair.best} {best:.2f}", flush=True)
-    return max(0, 100 * (1 - found / best))
+    best, turns = by.get(pair.best, pair.highest), kernels.turns(jobs)
+    found = by.get(chosen, pair.highest) if chosen else turns
+    print(f"    {'_'.join(pair.names)}: {chosen or 'turns'} {found:.2f}, best {pair.best} {best:.2f}, turns {turns:.2f}", flush=True)
+    return max(0, 100 * (1 - found / max(best, turns)))
 
 
 def run_pair(kernels, pair, seconds):

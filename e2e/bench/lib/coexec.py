@@ -250,9 +250,9 @@ class Kernels:
         self.pool, self.names = pool_of(bench), list(names)
         if bench.node.simulated:
             bench.node.simulate("sm_blocks = 4\n")
-        # There times are no guide to the form.
-        usual = "persistent" if bench.node.simulated else ""
-        self.plain = {name: job_of(name, form=usual) for name in self.names}
+        # The passes over a slice's data stay in the L2 cache: in slices alone, triads are 2.3 times as fast as native ones. So
+        # turns in slices would be compared with other work than what runs at the same time.
+        self.plain = {name: job_of(name, form="persistent") for name in self.names}
         self.sliced = {name: job_of(name, form="sliced") for name in self.names} if slices else {}
         self.pool.ensure("MPS", self.plain.values())
         self.pool.ensure("Weir", [*self.plain.values(), *self.sliced.values()])
@@ -268,6 +268,10 @@ class Kernels:
         self.parts = {name: form(self.pool, self.clients, job) for name, job in self.plain.items()}
         for name, parts in self.parts.items():
             print(f"    {name}: {self.alone[self.plain[name]]:.0f} us, parts of an SM {json.dumps(parts)}", flush=True)
+
+    def turns(self, jobs):
+        """Speed-up over sequential of @jobs that take turns under Weir."""
+        return statistics.fmean(self.alone[job] / self.pool.alone["Weir", job] for job in jobs)
 
     def pair(self, a, b, configurations_of=configurations):
         """By hand, each configuration."""
