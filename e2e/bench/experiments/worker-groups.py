@@ -1,7 +1,12 @@
 """Each of the papers' kernels leaves a quarter of the SMs at a random moment (132 -> 100 on an H100), goes on on the others, and
 comes back 30 us later: bench-kernels --groups, in one process, without Weir. The times are the host's, from its store
 until the last worker is gone, and until all workers of the continuation have a ticket. Before that, the kernels run with
-groups and without while nobody asks."""
+groups and without while nobody asks.
+
+A kernel is judged if the blocks of a worker's tickets take TICKET_US at most: a worker that leaves runs them to their end,
+and where all workers draw at the same time, many draw once more while one polls. The others are shown, each with its
+times, and the judged row says how many there are. Launches that are asked while every worker runs its first ticket are
+judged like all others, and counted once more."""
 
 import math
 import statistics
@@ -43,7 +48,7 @@ def measure(bench):
     near = sorted({(kernel["workload"], variant["parts"]) for kernel, variant, _ in found if is_near(kernel, variant)})
     more = {}
     for workload, parts in near:
-        again = measured(bench, MORE_TRIALS, MORE_LIMIT, "--only", workload, "--parts", str(parts))
+        again = measured(bench, MORE_TRIALS, MORE_LIMIT, "--only", workload, "--parts", str(parts), "--each")
         more |= {(forms.name_of(kernel), parts): times_of(variant) for kernel, variant, _ in with_chosen(again)}
     return [(kernel, variant | more.get((forms.name_of(kernel), variant["parts"]), {}), plain) for kernel, variant, plain in found]
 
@@ -53,11 +58,11 @@ def with_chosen(kernels):
 
 
 def times_of(variant):
-    return {key: variant[key] for key in ("leave_us", "return_us") if key in variant}
+    return {key: variant[key] for key in ("leave_us", "first_leave_us", "return_us") if key in variant}
 
 
 def is_near(kernel, variant):
-    parts = [of["p99"] / BOUNDS[key.removesuffix("_us")].limit for key, of in times_of(variant).items()]
+    parts = [variant[key]["p99"] / BOUNDS[key.removesuffix("_us")].limit for key in ("leave_us", "return_us") if key in variant]
     return max(parts, default=0) > NEAR and rest_us(kernel, variant) <= TICKET_US
 
 
@@ -81,6 +86,7 @@ def show_times(bench, found, key, bound):
     """Kernels whose tickets are short enough are judged; the others have blocks that are too long, and leave as a whole."""
     seen = [(k, v) for k, v, _ in found if v.get(key, {}).get("n", 0) >= forms.FEW]
     short = [(k, v) for k, v in seen if rest_us(k, v) <= TICKET_US]
+    long = [(k, v) for k, v in seen if rest_us(k, v) > TICKET_US]
     what = key.removesuffix("_us")
     if not short:
         bench.report.add(f"{what}: p99 of the latest", "no kernel was long enough")
@@ -90,17 +96,18 @@ def show_times(bench, found, key, bound):
     in_time = sum(v[key]["p99"] <= bound.limit for _, v in short)
     median = statistics.median(v[key]["p50"] for _, v in short)
     named = f"{in_time} of {len(short)} kernels; median {median:.0f} us; the latest {forms.name_of(kernel)}, blocks {kernel['block_us']:.1f} us"
+    named += f"; not judged: {len(long)} with blocks too long, {len(found) - len(seen)} seen less than {forms.FEW} times"
     bench.report.judge(f"{what}: p99 of the latest", worst[key]["p99"], bound, named)
     for k, v in late[:5]:
         bench.report.add(f"{what}: {forms.name_of(k)}", figure(k, v, key))
-    for k, v in seen:
-        if rest_us(k, v) > TICKET_US:
-            bench.report.add(f"{what}, blocks too long: {forms.name_of(k)}", figure(k, v, key))
+    for k, v in long:
+        bench.report.add(f"{what}, blocks too long: {forms.name_of(k)}", figure(k, v, key))
 
 
 def figure(kernel, variant, key):
-    of = variant[key]
-    return f"{of['p50']:.0f}/{of['p99']:.0f}/{of['max']:.0f} us of {of['n']}, blocks {kernel['block_us']:.1f} us, parts {variant['parts']}"
+    of, first = variant[key], variant.get(f"first_{key}")
+    asked = f", {first['n']} in their first blocks: {first['p50']:.0f}/{first['max']:.0f} us" if first else ""
+    return f"{of['p50']:.0f}/{of['p99']:.0f}/{of['max']:.0f} us of {of['n']}{asked}, blocks {kernel['block_us']:.1f} us, parts {variant['parts']}"
 
 
 def run(bench):

@@ -81,7 +81,7 @@ static size_t n_variants = countof(usual);
 
 /* A kernel in a variant: us of its launches in a round, the ratio to native, us to leave. */
 struct cell {
-	struct samples us, ratio, delay, leave, back;
+	struct samples us, ratio, delay, leave, first_leave, back;
 	struct form_evictions evictions;
 };
 
@@ -89,7 +89,7 @@ struct choice {
 	const char *only, *class, *form;
 	uint64_t trials, more, drain, parts;
 	uint64_t groups; /* SMs to leave */
-	bool check, chained, leaving;
+	bool check, chained, leaving, each;
 };
 
 struct table {
@@ -146,6 +146,8 @@ static void one_round(struct table *table, bool check)
 			continue;
 		table->form.variant = variants[v];
 		plan_measure(plan);
+		if (v == 0)
+			form_note_native(&table->form, plan);
 		for (unsigned i = 0; i < plan->kernel_count; i++) {
 			double us = plan->kernels[i].round_us;
 
@@ -253,8 +255,6 @@ static void evict(struct table *table)
 	struct plan *plan = &table->plan;
 	struct form *form = &table->form;
 
-	for (unsigned i = 0; i < plan->kernel_count; i++)
-		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
 	form->evict = true;
 	for (size_t v = 0; v < n_variants && trials; v++) {
 		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v) ||
@@ -294,8 +294,7 @@ static void leave_a_part(struct table *table)
 	struct plan *plan = &table->plan;
 	struct form *form = &table->form;
 
-	for (unsigned i = 0; i < plan->kernel_count; i++)
-		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
+	form->each = table->choice->each;
 	form->sms_left = (uint32_t)table->choice->groups;
 	uint64_t rounds = rounds_of(plan, table->choice->trials);
 	for (size_t v = 0; v < n_variants; v++) {
@@ -307,8 +306,10 @@ static void leave_a_part(struct table *table)
 			plan_check(plan);
 		for (unsigned i = 0; i < plan->kernel_count; i++) {
 			table->cells[i][v].leave = form->leaves[i];
+			table->cells[i][v].first_leave = form->first_leaves[i];
 			table->cells[i][v].back = form->returns[i];
-			form->leaves[i] = form->returns[i] = (struct samples){0};
+			form->leaves[i] = form->first_leaves[i] = (struct samples){0};
+			form->returns[i] = (struct samples){0};
 		}
 	}
 	form->sms_left = 0;
@@ -341,6 +342,7 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 		       cell->delay.n, evictions->unseen, quantile(&cell->delay, 0.5),
 		       quantile(&cell->delay, 0.99), quantile(&cell->delay, 1));
 	print_times("leave_us", &cell->leave);
+	print_times("first_leave_us", &cell->first_leave);
 	print_times("return_us", &cell->back);
 	putchar('}');
 }
@@ -430,6 +432,7 @@ static void run_benchmark(struct workload *w, const struct choice *choice,
 			samples_deinit(&table.cells[i][v].ratio);
 			samples_deinit(&table.cells[i][v].delay);
 			samples_deinit(&table.cells[i][v].leave);
+			samples_deinit(&table.cells[i][v].first_leave);
 			samples_deinit(&table.cells[i][v].back);
 		}
 	}
@@ -466,6 +469,8 @@ int main(int argc, char **argv)
 		 "compares ways of leaving: draining, saving, and both; also mixed-lengths"},
 		{"groups", OPTION_NUMBER, &choice.groups,
 		 "launches leave so many SMs and come back, --trials times each"},
+		{"each", OPTION_FLAG, &choice.each,
+		 "with --groups: tells of each launch, on stderr"},
 		{"drain", OPTION_NUMBER, &choice.drain,
 		 "per cent of the time that libweir gives blocks to finish instead of being saved"},
 		{"trials", OPTION_NUMBER, &choice.trials,

@@ -1,5 +1,6 @@
 #include "form-groups.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,45 @@ static void pause_for(uint64_t ns)
 		;
 }
 
+/* As pause_for(), and watches the draws. */
+static void await_moment(const struct group_seen *seen, uint64_t ns, struct group_times *times)
+{
+	uint64_t begin = now_ns(), now = begin, last = begin;
+
+	for (uint32_t before = 0, ticket; now < begin + ns; now = now_ns()) {
+		ticket = seen->ticket;
+		if (ticket == before)
+			continue;
+		double still = (double)(now - last) / 1e3;
+		if (!before)
+			times->drew_us = still;
+		else if (still > times->still_us)
+			times->still_us = still;
+		before = ticket;
+		last = now;
+	}
+	times->draws = seen->ticket;
+	times->first = !times->draws;
+}
+
+static double since(const struct looks *looks)
+{
+	return (double)(looks->last - looks->begin) / 1e3;
+}
+
+/* Whether the SMs are free. Notes on the way when a worker knew, and when the first was gone. */
+static bool has_left(const struct group_seen *seen, uint32_t gone, const struct looks *looks,
+		     struct group_times *times)
+{
+	uint32_t left = seen->quota & WEIR_QUOTA_GONE;
+
+	if (!times->knew_us && seen->ticket & WEIR_TICKET_ASKED)
+		times->knew_us = since(looks);
+	if (!times->gone_us && left)
+		times->gone_us = since(looks);
+	return seen->left >= gone && left >= gone;
+}
+
 struct group_times group_leave_and_return(struct group_watch *watch, struct form_page *page,
 					  uint32_t left, uint32_t of, uint32_t workers,
 					  uint64_t wait, CUstream stream)
@@ -110,11 +150,11 @@ struct group_times group_leave_and_return(struct group_watch *watch, struct form
 	struct group_times times = {0};
 	struct looks looks;
 
-	pause_for(wait);
+	await_moment(seen, wait, &times);
 	if (workers < of || seen->left) /* a small launch, or at its end */
 		return times;
 	looks = set(page, left, stream);
-	while (seen->left < gone || (seen->quota & WEIR_QUOTA_GONE) < gone)
+	while (!has_left(seen, gone, &looks, &times))
 		if (ended(&looks))
 			goto out;
 	times.leave_us = took(watch, &looks);
@@ -131,4 +171,13 @@ struct group_times group_leave_and_return(struct group_watch *watch, struct form
 out:
 	set(page, 0, stream);
 	return times;
+}
+
+void group_times_tell(const struct group_times *times, const char *kernel, uint64_t wait)
+{
+	fprintf(stderr,
+		"%s: asked after %.1f us, %u draws, the first after %.1f us, then at most %.1f us "
+		"without; known %.1f, first gone %.1f, left %.1f, back %.1f\n",
+		kernel, (double)wait / 1e3, times->draws, times->drew_us, times->still_us,
+		times->knew_us, times->gone_us, times->leave_us, times->return_us);
 }

@@ -21,6 +21,13 @@ struct form_page {
 
 struct group_times {
 	double leave_us, return_us; /* 0: not seen: the launch ended before, or see unseen_ns */
+	/* Each worker still ran its first ticket, or none, when the SMs were asked for. */
+	bool first;
+	/* For --each, in us. Before the host asked: the time from the launch to the first draw, and
+	 * the longest time without a draw after that; afterwards, the times until a worker knew and
+	 * until the first one was gone. 0: not seen. */
+	double drew_us, still_us, knew_us, gone_us;
+	uint32_t draws; /* when the host asked */
 };
 
 struct group_watch {
@@ -46,3 +53,5 @@ void group_watch_end(struct group_watch *watch);
 struct group_times group_leave_and_return(struct group_watch *watch, struct form_page *page,
 					  uint32_t left, uint32_t of, uint32_t workers,
 					  uint64_t wait, CUstream stream);
+/* One line on stderr. */
+void group_times_tell(const struct group_times *times, const char *kernel, uint64_t wait);

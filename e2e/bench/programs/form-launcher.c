@@ -147,6 +147,7 @@ void form_deinit(struct form *form)
 	}
 	CU(cuMemFreeHost(form->page));
 	group_watch_deinit(&form->watch);
+	free(form->us);
 	free(form->ptx);
 }
 
@@ -237,11 +238,20 @@ static uint64_t watch_end(const struct plan *plan, uint64_t last)
 	return longest;
 }
 
-/* Evicts the launch. The delay counts if the launch stopped before its end, and was seen. */
-static void evict(struct form *form, const struct plan *plan, unsigned index)
+/* A random moment of the first @part per cent of the launch's native time. */
+static uint64_t moment_of(struct form *form, const struct plan *plan,
+			  const struct plan_launch *launch, unsigned part)
 {
-	double moment = form->us[index] * 1e3 * random_below(&form->random, 1000) / 1000;
-	uint64_t until = now_ns() + (uint64_t)moment, asked;
+	double ns = form->us[launch - plan->launches] * 1e3;
+
+	return (uint64_t)(ns * random_below(&form->random, 10 * part) / 1000);
+}
+
+/* Evicts the launch. The delay counts if the launch stopped before its end, and was seen. */
+static void evict(struct form *form, const struct plan *plan, const struct plan_launch *launch)
+{
+	unsigned index = (unsigned)(launch->kernel - plan->kernels);
+	uint64_t until = now_ns() + moment_of(form, plan, launch, 100), asked;
 
 	while (now_ns() < until)
 		;
@@ -313,7 +323,7 @@ static void leave_a_part(struct form *form, const struct plan *plan,
 			 const unsigned workers[3], void **parameters)
 {
 	unsigned index = (unsigned)(launch->kernel - plan->kernels);
-	uint64_t wait = (uint64_t)(form->us[index] * 1e3 * random_below(&form->random, 500) / 1000);
+	uint64_t wait = moment_of(form, plan, launch, 50);
 	struct weir_persistent *hidden = &form->persistent;
 
 	hidden->fresh = 0;
@@ -327,6 +337,10 @@ static void leave_a_part(struct form *form, const struct plan *plan,
 							  workers[0], wait, plan->stream);
 	if (times.leave_us > 0)
 		samples_add(&form->leaves[index], times.leave_us);
+	if (times.leave_us > 0 && times.first)
+		samples_add(&form->first_leaves[index], times.leave_us);
+	if (form->each)
+		group_times_tell(&times, launch->kernel->name, wait);
 	if (times.return_us > 0)
 		samples_add(&form->returns[index], times.return_us);
 	await(plan);
@@ -385,7 +399,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	}
 	if (!form->evict)
 		return;
-	evict(form, plan, (unsigned)(launch->kernel - plan->kernels));
+	evict(form, plan, launch);
 	hidden->fresh = 0;
 	while (!is_done(kernel)) {
 		start(plan, launch, kernel->function[kind], workers, parameters);
@@ -467,6 +481,16 @@ void form_attach(struct form *form, struct plan *plan)
 			look_up(form, plan, kernel, &plan->kernels[i]);
 	}
 	CU(cuCtxSynchronize());
+}
+
+void form_note_native(struct form *form, const struct plan *plan)
+{
+	if (!form->us)
+		form->us = calloc(plan->launch_count, sizeof(*form->us));
+	if (!form->us)
+		workload_fail("out of memory");
+	for (size_t i = 0; i < plan->launch_count; i++)
+		form->us[i] = plan->launches[i].us;
 }
 
 bool form_has(const struct form *form, const struct plan *plan, enum weir_form kind)

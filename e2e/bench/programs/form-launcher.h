@@ -67,11 +67,13 @@ struct form {
 	uint32_t sms_left;
 	struct group_watch watch;
 	struct samples leaves[PLAN_KERNELS_MAX], returns[PLAN_KERNELS_MAX]; /* us */
+	struct samples first_leaves[PLAN_KERNELS_MAX]; /* those of group_times.first, once more */
+	bool each;                                     /* each leave is told, on stderr */
 
 	/* Evictions: each launch must leave once, at a random moment of its time. */
 	bool evict;
 	struct random random;
-	double us[PLAN_KERNELS_MAX];             /* of a native launch */
+	double *us; /* of each launch of the plan, natively: form_note_native() */
 	struct samples delays[PLAN_KERNELS_MAX]; /* from the demand until the GPU is idle */
 	struct form_evictions evictions[PLAN_KERNELS_MAX];
 };
@@ -83,6 +85,8 @@ void form_init(struct form *form, struct benchmark *copy, const struct benchmark
 void form_deinit(struct form *form);
 /* @plan launches its kernels in @form->variant from now on. */
 void form_attach(struct form *form, struct plan *plan);
+/* The last plan_measure() was that of native kernels. */
+void form_note_native(struct form *form, const struct plan *plan);
 /* Whether all kernels of the plan have the form. */
 bool form_has(const struct form *form, const struct plan *plan, enum weir_form kind);
 /* Blocks of the launch's kernel that run at once on the whole GPU. */
