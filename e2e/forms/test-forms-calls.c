@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-#define WORKERS  2u     /* with a block of one thread each */
-#define DEADLINE 30000u /* ms */
+#define WORKERS 2u /* with a block of one thread each */
 
 /* Each block allocates memory and notes what it got. */
 static const char text[] =
@@ -47,20 +46,12 @@ static struct world {
 	_Atomic int error;
 } world;
 
-#define WAIT(condition)                                     \
-	do {                                                \
-		unsigned waited = 0;                        \
-		while (!(condition) && waited++ < DEADLINE) \
-			usleep(1000);                       \
-		assert_true(condition);                     \
-	} while (0)
-
 /* malloc(): returns when it may. */
 static void *allocate(void *data, uint64_t size)
 {
 	(void)data;
 	world.entered++;
-	for (unsigned waited = 0; !world.may_return && waited < DEADLINE; waited++)
+	for (unsigned waited = 0; !world.may_return && waited < LOAD_DEADLINE; waited++)
 		usleep(1000);
 	world.returned++;
 	return (void *)(uintptr_t)(size + 7);

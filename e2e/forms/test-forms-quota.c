@@ -14,10 +14,9 @@
 
 #include <cmocka.h>
 
-#define SMS      4u
-#define BLOCKS   60u
-#define FOREVER  UINT32_MAX
-#define DEADLINE 30000 /* ms */
+#define SMS     4u
+#define BLOCKS  60u
+#define FOREVER UINT32_MAX
 
 /* A block notes its SM and ends when so many blocks may end that it is one of them. */
 static const char text[] =
@@ -146,14 +145,6 @@ static void end(void)
 	assert_int_equal(world.words.left, 0);
 	assert_int_equal(world.words.asked, 0);
 }
-
-#define WAIT(condition)                                     \
-	do {                                                \
-		unsigned waited = 0;                        \
-		while (!(condition) && waited++ < DEADLINE) \
-			usleep(1000);                       \
-		assert_true(condition);                     \
-	} while (0)
 
 static unsigned blocks_on(uint32_t sm)
 {
