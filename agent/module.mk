@@ -64,7 +64,9 @@ MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-yield test-yield-trial test-min-rate test-slices test-limit test-channels test-process-use \
+# One GPU.
+GPU_TESTS := test-gpu test-gpu-sms test-max-blocking-time
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region $(GPU_TESTS) test-yield test-yield-trial test-min-rate test-slices test-limit test-channels test-process-use \
                test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
@@ -81,6 +83,7 @@ test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_
 test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
+$(foreach t,$(GPU_TESTS),$(eval $t_SRC += agent/tests/gpu-fixture.c))
 $(foreach t,$(COMPILE_TESTS),$(eval $t_SRC += agent/tests/compile-service.c))
 $(foreach t,$(COMPILE_TESTS) $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile-fixture.c)\
 	$(eval $(B)/tests/$t: | $(B)/bin/weir-compile))

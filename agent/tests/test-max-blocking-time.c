@@ -1,64 +1,18 @@
 /* For how long kernels may keep higher-level clients waiting, on one GPU. */
 #include "scheduler/max-blocking-time.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "gpu-fixture.h"
 
 #include "weir/base.h"
 
 #define US 1000u
 #define MS 1000000ull
 
-static char folder[] = "/tmp/weir-test-XXXXXX";
-static struct folder root;
-static struct loop loop;
-static struct gpu gpu;
-static struct weir_control_page controls[4];
-static struct weir_status_page statuses[4];
-static struct client clients[4];
 static uint64_t now;
-
-static int open_all(void **state)
-{
-	(void)state;
-	memset(&gpu, 0, sizeof(gpu));
-	memset(controls, 0, sizeof(controls));
-	memset(statuses, 0, sizeof(statuses));
-	memset(clients, 0, sizeof(clients));
-	now = loop_now();
-	gpu_format_id(gpu.uuid, gpu.id);
-	if (!mkdtemp(folder) || loop_init(&loop) < 0 || region_root_init(&root, folder) < 0)
-		return -1;
-	return gpu_open(&gpu, &loop, &root);
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	gpu_close(&gpu);
-	region_remove(&root, gpu.id);
-	folder_close(&root);
-	loop_deinit(&loop);
-	rmdir(folder);
-	memset(folder + strlen(folder) - 6, 'X', 6);
-	return 0;
-}
 
 /* A client that has had work, and reports how long its work takes. */
 static void come(unsigned i, uint8_t level, uint64_t busy_period)
 {
-	clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
 	clients[i].level = level;
 	statuses[i].launches = 1;
 	statuses[i].busy_period = busy_period;
@@ -209,8 +163,6 @@ static void test_clients_may_come_back(void **state)
 	gpu_sweep(&gpu, gpu.reserved_until + GPU_GRACE_NS);
 	assert_int_equal(controls[0].max_blocking_time, 500 * US);
 }
-
-#define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
 {
