@@ -61,7 +61,7 @@ endif
 
 # A whole agent, with fake pods and identities.
 MEMORY_TESTS := test-memory test-memory-limits
-WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
+WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
 # One GPU.

@@ -10,6 +10,7 @@
 #include "daemon/json.h"
 #include "daemon/reload.h"
 #include "mps/mps-server.h"
+#include "profile/coexec-command.h"
 #include "profile/profile-command.h"
 #include "scheduler/preemption.h"
 #include "scheduler/workers.h"
@@ -67,15 +68,19 @@ static void describe_tries(cJSON *object, const struct coexec_plan *plan)
 	}
 }
 
-/* The clients that run at the same time, and the speed alone of each, in ns of work per ns. */
+/* The clients that run at the same time, their kernels, and the speed alone of each, in ns of work
+ * per ns. */
 static void describe_members(cJSON *object, const struct coexec_plan *plan)
 {
 	cJSON *members = cJSON_AddArrayToObject(object, "members");
+	char number[COEXEC_NUMBER_TEXT];
 
 	for (unsigned i = 0; members && i < plan->n; i++) {
 		cJSON *one = cJSON_CreateObject();
 		json_add_number(one, "client",
 				container_of(plan->members[i], struct client, entry)->number);
+		coexec_number_print(plan->numbers[i], number);
+		json_add_text(one, "kernel", number);
 		cJSON_AddNumberToObject(one, "alone", plan->members[i]->coexec.alone);
 		cJSON_AddItemToArray(members, one);
 	}
@@ -310,6 +315,12 @@ static const char *forget_profiles(const struct commands *commands, struct excha
 	return profile_command_forget(commands->profiles, exchange->request, exchange->answer);
 }
 
+static const char *coexec_sets(const struct commands *commands, struct exchange *exchange)
+{
+	coexec_command_list(&commands->decider->scheduler->memory, exchange->answer);
+	return NULL;
+}
+
 static const struct {
 	const char *name;
 	const char *(*run)(const struct commands *commands, struct exchange *exchange);
@@ -324,6 +335,7 @@ static const struct {
 	{"profiles", profiles},
 	{"import-profile", import_profile},
 	{"forget-profiles", forget_profiles},
+	{"coexec-sets", coexec_sets},
 };
 
 /* Frees @answer. @wrong: what was wrong with the request; NULL: nothing. */

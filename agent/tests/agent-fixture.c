@@ -142,6 +142,32 @@ int rig_tear_down(void **state)
 	return 0;
 }
 
+void rig_expect_metric(const char *text, const char *name, const char *value)
+{
+	char wanted[64], *line = strstr(text, name);
+
+	assert_non_null(line);
+	snprintf(wanted, sizeof(wanted), "} %s\n", value);
+	assert_memory_equal(strchr(line, '}'), wanted, strlen(wanted));
+}
+
+void rig_ask(const char *request, char *answer, size_t size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ssize_t n;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock", rig_folder);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(send(fd, request, strlen(request), 0) > 0);
+	rig_pump();
+	n = recv(fd, answer, size - 1, MSG_DONTWAIT);
+	answer[n > 0 ? n : 0] = '\0';
+	close(fd);
+	rig_pump();
+	assert_int_equal(agent.control.n_peers, 0);
+}
+
 char *rig_status(void)
 {
 	static const char request[] = "{\"command\": \"status\"}";

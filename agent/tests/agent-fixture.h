@@ -43,6 +43,10 @@ void rig_pump(void);
 	} while (0)
 /* The answer to GET @path, with its headers. */
 void rig_fetch(const char *path, char *answer, size_t size);
+/* The first series that begins with @name has the @value. */
+void rig_expect_metric(const char *text, const char *name, const char *value);
+/* The answer to a request over the control socket. */
+void rig_ask(const char *request, char *answer, size_t size);
 /* The answer to the command `status`, which the caller frees. */
 char *rig_status(void);
 

@@ -100,6 +100,47 @@ static int run_list(struct arguments *arguments)
 	return print_all(arguments, arguments->json ? print_json : print_row);
 }
 
+/* Kernels that ran at the same time. One that was alone is no set. */
+static void print_set(const cJSON *set, bool json)
+{
+	const cJSON *kernels = cJSON_GetObjectItem(set, "kernels"),
+		    *workers = cJSON_GetObjectItem(set, "workers");
+	int n = cJSON_GetArraySize(kernels);
+
+	if (n < 2)
+		return;
+	if (json) {
+		print_json(set);
+		return;
+	}
+	printf("%7.2fx ", number_of(set, "speedUp"));
+	for (int i = 0; i < n; i++)
+		printf(" %s x %.0f", cJSON_GetStringValue(cJSON_GetArrayItem(kernels, i)),
+		       cJSON_GetNumberValue(cJSON_GetArrayItem(workers, i)));
+	printf("\n");
+}
+
+static int run_sets(struct arguments *arguments)
+{
+	const cJSON *set = NULL;
+
+	if (arguments->namespace_) {
+		fprintf(stderr, "weirctl: `profile sets` does not know namespaces\n");
+		return 1;
+	}
+	cJSON *answer = ask(arguments, request_for(arguments, "coexec-sets"));
+	if (!answer)
+		return 1;
+	if (!arguments->json)
+		printf("%8s  %s\n", "SPEED-UP", "KERNELS, EACH WITH ITS BLOCKS ON AN SM");
+	cJSON_ArrayForEach(set, cJSON_GetObjectItem(answer, "sets"))
+	{
+		print_set(set, arguments->json);
+	}
+	cJSON_Delete(answer);
+	return 0;
+}
+
 static int run_export(struct arguments *arguments)
 {
 	return print_all(arguments, print_json);
@@ -174,10 +215,8 @@ int profile_run(struct arguments *arguments)
 		const char *name;
 		int (*run)(struct arguments *arguments);
 	} verbs[] = {
-		{"list", run_list},
-		{"export", run_export},
-		{"import", run_import},
-		{"forget", run_forget},
+		{"list", run_list},     {"sets", run_sets},     {"export", run_export},
+		{"import", run_import}, {"forget", run_forget},
 	};
 
 	for (size_t i = 0; i < countof(verbs); i++)

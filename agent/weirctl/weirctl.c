@@ -311,20 +311,20 @@ static const struct argp description = {
 	.parser = parse,
 	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease "
 		    "CLIENT\nbound CLIENT\ntrace\nhealth\nexplain [NAMESPACE/]POD\nprofile "
-		    "list|export|forget\nprofile "
+		    "list|sets|export|forget\nprofile "
 		    "import [FILE]",
 	.doc = "Controls the Weir agent of this node.\v"
 	       "status   show all clients of the GPUs\n"
 	       "top      show what clients do now, updated every second\n"
-	       "policy   show the policy, or set it until the next start or configuration change\n"
+	       "policy   show or set the policy, until the next start or configuration change\n"
 	       "hold     keep a client from running\n"
 	       "release  let a held client run again\n"
 	       "bound    bound how many blocks of a client run on an SM\n"
 	       "trace    record what clients do, for weir-sim\n"
 	       "health   ask whether the agent answers within 3 s\n"
 	       "explain  say why a pod is pending, refused, has its level, or is slow\n"
-	       "profile  list, export, import or forget what is known of kernels; a line of JSON "
-	       "for each\n",
+	       "profile  list, export, import or forget what is known of kernels; sets: which\n"
+	       "         ran at the same time (policy coexec)\n",
 };
 
 int main(int argc, char **argv)

@@ -41,6 +41,8 @@ check "the agent is up, and has the policy" start_agent
 begin 65534 matrix-multiply
 begin 65532 vector-add
 check "the agent tries how many blocks each may have on an SM" eventually 60 searched
+listed() { "$B/bin/weirctl" --socket "$work/control.sock" profile sets | grep -Eq '^ +[0-9.]+x  [0-9a-f]{16} x [0-9]+ [0-9a-f]{16} x [0-9]+'; }
+check "weirctl lists what it found" eventually 60 listed
 begin 65531 md5-search
 begin 65530 path-find
 
