@@ -1,6 +1,7 @@
 /* The measuring client. Requests of several kernels arrive at random; each is timed from its first
  * launch to the return of the synchronise. A request may begin with a hint to Weir, and with a copy
- * to the GPU; neither is timed. Prints one line of JSON, in us. */
+ * to the GPU; neither is timed. Prints one line of JSON, in us; with --timed also how long the
+ * request's kernels took on the GPU (`gpu_median`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,11 @@ struct burst {
 	CUdeviceptr input_gpu;
 	CUgraphExec graph;   /* of a request's kernels; NULL: none */
 	struct timed timing; /* if timed */
+};
+
+/* us of each request. @gpu: of its kernels; empty unless the burst is timed. */
+struct measured {
+	struct samples all, gpu;
 };
 
 static CUstream open_stream(bool priority)
@@ -132,7 +138,7 @@ static void log_request(const struct burst *burst, FILE *log, uint64_t ns,
 }
 
 static void run(struct burst *burst, const struct workload *w, struct spin *spin,
-		struct samples *samples)
+		struct measured *measured)
 {
 	FILE *log = burst->log ? fopen(burst->log, "we") : NULL;
 	struct random random = {w->seed};
@@ -144,7 +150,7 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 		workload_fail("%s: cannot write it", burst->log);
 	request(burst, spin, stream, &parts); /* the first one pays for lazy loading */
 	open_graph(burst, spin, stream);
-	while (samples->n < burst->requests && !workload_stopped(w)) {
+	while (measured->all.n < burst->requests && !workload_stopped(w)) {
 		uint32_t spread = (uint32_t)(burst->gap_max_us - burst->gap_min_us + 1);
 		uint64_t gap_us = burst->gap_min_us + random_below(&random, spread);
 
@@ -152,7 +158,9 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 		uint64_t ns = request(burst, spin, stream, &parts);
 		if (before++ < burst->warm_up)
 			continue;
-		samples_add(samples, (double)ns / 1e3);
+		samples_add(&measured->all, (double)ns / 1e3);
+		if (burst->timed)
+			samples_add(&measured->gpu, (double)parts.kernels / 1e3);
 		log_request(burst, log, ns, &parts);
 	}
 	if (burst->graph)
@@ -162,17 +170,23 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 		fclose(log);
 }
 
-static void print(const struct burst *burst, const struct spin *spin, struct samples *samples,
+static void print(const struct burst *burst, const struct spin *spin, struct measured *measured,
 		  double seconds)
 {
+	struct samples *samples = &measured->all;
+
 	samples_sort(samples);
 	printf("{\"program\": \"burst\", \"requests\": %zu, \"kernels\": %llu, \"blocks\": %u, "
 	       "\"iterations\": %u, \"min\": %.1f, \"median\": %.1f, \"p90\": %.1f, \"p99\": %.1f, "
-	       "\"max\": %.1f, \"mean\": %.1f, \"seconds\": %.3f}\n",
+	       "\"max\": %.1f, \"mean\": %.1f",
 	       samples->n, (unsigned long long)burst->kernels, spin->blocks, spin->iterations,
 	       samples_quantile(samples, 0), samples_quantile(samples, 0.5),
 	       samples_quantile(samples, 0.9), samples_quantile(samples, 0.99),
-	       samples_quantile(samples, 1), samples_mean(samples), seconds);
+	       samples_quantile(samples, 1), samples_mean(samples));
+	samples_sort(&measured->gpu);
+	if (burst->timed)
+		printf(", \"gpu_median\": %.1f", samples_quantile(&measured->gpu, 0.5));
+	printf(", \"seconds\": %.3f}\n", seconds);
 }
 
 int main(int argc, char **argv)
@@ -192,11 +206,11 @@ int main(int argc, char **argv)
 		{"hint-us", OPTION_NUMBER, &burst.hint_us, "of waiting, after a hint to Weir"},
 		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
 		{"graphs", OPTION_FLAG, &burst.graphs, "replay a graph of the kernels before them"},
-		{"timed", OPTION_FLAG, &burst.timed, "--log also says where the time went"},
+		{"timed", OPTION_FLAG, &burst.timed, "print and log where the time went"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
 		{0},
 	};
-	struct samples samples = {0};
+	struct measured measured = {0};
 	struct spin spin;
 
 	workload_parse(&w, argc, argv, "bursts of kernels at random times, measured", own);
@@ -228,15 +242,16 @@ int main(int argc, char **argv)
 	if (burst.timed)
 		timed_init(&burst.timing, &spin, burst.kernels);
 	workload_ready(&w);
-	run(&burst, &w, &spin, &samples);
-	print(&burst, &spin, &samples, (double)(now_ns() - w.started) / 1e9);
+	run(&burst, &w, &spin, &measured);
+	print(&burst, &spin, &measured, (double)(now_ns() - w.started) / 1e9);
 	fflush(stdout);
 	spin_verify(&spin);
 	if (burst.timed)
 		timed_deinit(&burst.timing);
 	close_input(&burst);
 	spin_deinit(&spin);
-	samples_deinit(&samples);
+	samples_deinit(&measured.all);
+	samples_deinit(&measured.gpu);
 	workload_close(&w);
 	return 0;
 }

@@ -100,6 +100,7 @@ struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
 		*(k ? &parts.starved : &parts.call) += late;
 		before = smaller(on_host(timed, timed->times[k][1]), end);
 	}
+	parts.kernels = timed->times[timed->kernels - 1][1] - timed->times[0][0];
 	parts.noticed = passed(before, end);
 	parts.served = passed(parts.call + parts.starved + parts.noticed, end - begin);
 	if (timed->cpu_file >= 0) {

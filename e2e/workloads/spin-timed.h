@@ -15,6 +15,7 @@ struct timed_parts {
 	uint64_t noticed; /* from the last kernel's end to the return of the synchronise */
 	uint64_t delayed; /* of all that, the thread was ready to run and had no CPU */
 	uint64_t slept;   /* of all that, the thread waited for something else than a CPU */
+	uint64_t kernels; /* from the first one's begin to the last one's end, on the GPU */
 };
 
 struct timed {

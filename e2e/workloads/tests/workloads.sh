@@ -46,6 +46,16 @@ timed() { # REQUESTS CONDITION OPTION...
 timed_late() { # LAUNCH CONDITION
     FAULT_LATE=$1 LD_PRELOAD=$B/lib/fault.so timed 1 "$2"
 }
+# Kernels take a part of the request, and no more.
+says_gpu_time() {
+    ends_with 0 "$B/bin/burst" --requests 4 --gap-min-us 0 --gap-max-us 1000 --iterations 20000 --timed &&
+        python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))
+sys.exit(not 0 < found["gpu_median"] < found["median"])
+' "$tmp/out"
+}
+check "burst --timed: how long the kernels took" says_gpu_time
 # Three launches are of a request that is not in the log.
 check "burst --timed: a request held up by its thread before a launch" timed_late 7 '$4 > 300000 && $8 > 300000'
 check "burst --timed: one held up between launches" timed_late 8 '$5 > 300000 && $8 > 300000'
