@@ -1,4 +1,7 @@
-"""LOW multiplies matrices, then trains; HIGH sends bursts of 20 kernels of 175 us. There is no MPS daemon."""
+"""LOW multiplies matrices, then trains; HIGH sends bursts of 20 kernels of 175 us. There is no MPS daemon. A LOW at the
+power limit lowers the clock of HIGH's kernels, too, which no scheduler can help. So each bound is judged twice: for what
+HIGH sees, and for what it would see at the clock that it has alone. With less than 2 s a measurement it leaves out what
+gates do alone."""
 
 import bursts
 from report import at_most
@@ -14,6 +17,7 @@ NEEDS = ("gpu", "pytorch", "root")
 SIMULATED = True
 
 WORKLOADS = ("mm", "train")
+SHORT = 2  # seconds a measurement
 
 
 def gates_alone(bench):
@@ -34,7 +38,10 @@ def gates_alone(bench):
 
 def run(bench):
     bench.node.stop_mps()
-    gates_alone(bench)
+    if bench.seconds < SHORT and not bench.node.simulated:
+        bench.report.cut("without the gates alone")
+    else:
+        gates_alone(bench)
     for workload in WORKLOADS:
         bounds = (BOUNDS[f"{figure} against alone, {workload}"] for figure in ("median", "p99"))
-        bursts.compare(bench, bursts.low_of(bench, workload), *bounds, priority=False)
+        bursts.compare(bench, bursts.low_of(bench, workload), *bounds, priority=False, clocks=True)

@@ -105,13 +105,30 @@ def beside(bench, low, weir, extras=((),)):
 
 def middle(results):
     """The median of each figure of several measurements."""
-    median = {figure: statistics.median(r[figure] for r in results) for figure in ("median", "p99")}
+    figures_of = ("median", "p99", *(("gpu_median",) if "gpu_median" in results[0] else ()))
+    median = {figure: statistics.median(r[figure] for r in results) for figure in figures_of}
     return {**median, "requests": sum(r["requests"] for r in results)}
 
 
 def show(bench, what, result, alone):
     median, p99 = ratios(result, alone)
     bench.report.add(what, f"{median:.3f}x, p99 {p99:.2f}x", baselines=figures(result))
+
+
+def slowed_us(result, alone):
+    """How much longer HIGH's kernels took on the GPU than alone because a LOW at the power limit lowers the clock, also while
+    it stands still: by --gpu-time, but no more than the clocks explain. 0: not known."""
+    if not result.get("clock") or not alone.get("clock") or "gpu_median" not in result:
+        return 0
+    by_clock = alone["gpu_median"] * (alone["clock"] / result["clock"] - 1)
+    return max(0, min(result["gpu_median"] - alone["gpu_median"], by_clock))
+
+
+def speeds(result, alone):
+    if "gpu_median" not in result:
+        return ""
+    text = f"kernels {result['gpu_median']:.0f} us on the GPU, alone {alone['gpu_median']:.0f}"
+    return text + (f"; {result['clock']:.0f} MHz, alone {alone['clock']:.0f}" if result.get("clock") else "")
 
 
 def bounded(bench, what, value, bound, baselines=""):
@@ -121,30 +138,33 @@ def bounded(bench, what, value, bound, baselines=""):
         bench.report.add(what, f"{value:.3f}x", baselines=baselines)
 
 
-def compare(bench, low, median_bound=None, p99_bound=None, priority=True):
-    """HIGH alone, beside LOW without Weir, the same with stream priority, with Weir; only the last has bounds."""
+def compare(bench, low, median_bound=None, p99_bound=None, priority=True, clocks=False):
+    """HIGH alone, beside LOW without Weir, the same with stream priority, with Weir; only the last has bounds. @clocks: it
+    also has them at the clock of HIGH alone."""
     mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
-    with Clock(bench.node.simulated) as clock_alone:
-        alone = bench.burst(False)
+    stamps = ("--gpu-time",) if clocks else ()
+    with Clock(bench.node.simulated) as clock:
+        alone = bench.burst(False, stamps)
+    alone["clock"] = clock.median
     bench.report.add(f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
-    extras = ((), ("--priority",)) if priority else ((),)
+    extras = (stamps, (*stamps, "--priority")) if priority else (stamps,)
     names = (f"{mode}, LOW={low.name}", f"{mode} + stream priority, LOW={low.name}")
     results, plain_rate, _ = beside(bench, low, False, extras)
     for name, result in zip(names, results):
         show(bench, name, result, alone)
     bench.node.ensure_agent()
     with Clock(bench.node.simulated) as clock:
-        rounds, weir_rate, known = beside(bench, low, True, ((),) * (ROUNDS if median_bound or p99_bound else 1))
-    weir = middle(rounds)
+        rounds, weir_rate, known = beside(bench, low, True, (stamps,) * (ROUNDS if median_bound or p99_bound else 1))
+    weir = {**middle(rounds), "clock": clock.median}
     median, p99 = ratios(weir, alone)
     name = f"{mode} + Weir, LOW={low.name}"
     each = ", ".join(f"{ratios(r, alone)[0]:.3f}x" for r in rounds)
     bounded(bench, name + ", median", median, median_bound, f"{figures(weir)}, median of {each}")
     bounded(bench, name + ", p99", p99, p99_bound)
-    if clock.median and clock_alone.median:
-        # A LOW at the power limit slows HIGH down even while it stands still.
-        figure = f"{median * clock.median / clock_alone.median:.3f}x, p99 {p99 * clock.median / clock_alone.median:.2f}x"
-        clocks = f"{clock.median:.0f} MHz, alone {clock_alone.median:.0f} MHz"
-        bench.report.add(name + ", at the clock of HIGH alone", figure, baselines=clocks)
+    if clocks:
+        less = slowed_us(weir, alone)
+        median, p99 = ((weir[figure] - less) / alone[figure] for figure in ("median", "p99"))
+        bounded(bench, name + ", at the clock of HIGH alone, median", median, median_bound, speeds(weir, alone))
+        bounded(bench, name + ", at the clock of HIGH alone, p99", p99, p99_bound)
     rates = f"{weir_rate:.1f} {low.unit}/s, {known.get('evictions', 0)} evictions"
     bench.report.add(name + ", LOW's rate", rates, baselines=f"plain {plain_rate:.1f} {low.unit}/s")
