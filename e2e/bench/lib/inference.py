@@ -4,6 +4,8 @@ GPU bursts replayed as graphs, beside filler."""
 
 import contextlib
 import dataclasses
+import os
+import pathlib
 import statistics
 import subprocess
 import time
@@ -14,7 +16,7 @@ from node import Failure
 from servers import quantile
 
 GAP_MS = {"graph": 8, "eager": 8, "llama": 20}
-LEAD, TAIL = 0.3, 0.3  # seconds of LOW before and after the requests that count
+LEAD, TAIL = 0.2, 0.1  # seconds of LOW before and after the requests that count
 LEARN = 0.7  # seconds beside each LOW before anything counts, with Weir
 
 
@@ -44,13 +46,33 @@ class Pairs:
         return f"{beside}, alone {alone}; pairs {', '.join(f'{each:.3f}x' for each in self.medians)}"
 
 
+def core_of(cpu):
+    """The processors of a core; with hyper-threading there are two."""
+    siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    return siblings.read_text().strip() if siblings.exists() else str(cpu)
+
+
+def halves():
+    """This process's processors, divided so that both halves share no core."""
+    cores = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        cores.setdefault(core_of(cpu), set()).add(cpu)
+    sets = list(cores.values())
+    middle = len(sets) // 2
+    return (set.union(*sets[:middle]), set.union(*sets[middle:])) if middle else (sets[0], sets[0])
+
+
 class TorchClients:
+    """On processors of their own: launches wait for a processor, and who shares a core gets half of it."""
+
     def __init__(self, bench, weir, names, workloads, priority):
         argv = ["python3", str(PROGRAMS / "high.py"), ",".join(names), *(["--priority"] if priority else [])]
         self.high = bench.node.start("requests", argv, bursts.HIGH, weir, stdin=subprocess.PIPE)
         argv = [*bench.low_argv(",".join(workloads)), "--turns"]
         self.low = bench.node.start("low", argv, bursts.LOW, weir, stdin=subprocess.PIPE)
         self.wrong = 0
+        for client, cpus in zip((self.high, self.low), halves()):
+            os.sched_setaffinity(client.process.pid, cpus)
 
     def wait_ready(self):
         for client in (self.high, self.low):
