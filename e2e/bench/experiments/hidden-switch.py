@@ -28,7 +28,7 @@ def high(bench, weir, extra=(), way=None):
     """A measured HIGH. @way: of WEIR_EXPECT; None: the default."""
     argv = [bench.node.program("burst"), *bench.node.sizes, "--kernels", "1", "--iterations", str(bench.iterations)]
     requests = 20 if bench.node.simulated else REQUESTS
-    argv += ["--requests", str(requests), "--warm-up", str(WARM_UP), "--gpu-time", *extra]
+    argv += ["--requests", str(requests), "--warm-up", str(WARM_UP), "--timed", *extra]
     return bench.node.start("high", argv, bursts.HIGH, weir, env={"WEIR_EXPECT": way} if way else {})
 
 

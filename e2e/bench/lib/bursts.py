@@ -117,7 +117,7 @@ def show(bench, what, result, alone):
 
 def slowed_us(result, alone):
     """How much longer HIGH's kernels took on the GPU than alone because a LOW at the power limit lowers the clock, also while
-    it stands still: by --gpu-time, but no more than the clocks explain. 0: not known."""
+    it stands still: by --timed, but no more than the clocks explain. 0: not known."""
     if not result.get("clock") or not alone.get("clock") or "gpu_median" not in result:
         return 0
     by_clock = alone["gpu_median"] * (alone["clock"] / result["clock"] - 1)
@@ -142,19 +142,19 @@ def compare(bench, low, median_bound=None, p99_bound=None, priority=True, clocks
     """HIGH alone, beside LOW without Weir, the same with stream priority, with Weir; only the last has bounds. @clocks: it
     also has them at the clock of HIGH alone."""
     mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
-    stamps = ("--gpu-time",) if clocks else ()
+    timed = ("--timed",) if clocks else ()
     with Clock(bench.node.simulated) as clock:
-        alone = bench.burst(False, stamps)
+        alone = bench.burst(False, timed)
     alone["clock"] = clock.median
     bench.report.add(f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
-    extras = (stamps, (*stamps, "--priority")) if priority else (stamps,)
+    extras = (timed, (*timed, "--priority")) if priority else (timed,)
     names = (f"{mode}, LOW={low.name}", f"{mode} + stream priority, LOW={low.name}")
     results, plain_rate, _ = beside(bench, low, False, extras)
     for name, result in zip(names, results):
         show(bench, name, result, alone)
     bench.node.ensure_agent()
     with Clock(bench.node.simulated) as clock:
-        rounds, weir_rate, known = beside(bench, low, True, (stamps,) * (ROUNDS if median_bound or p99_bound else 1))
+        rounds, weir_rate, known = beside(bench, low, True, (timed,) * (ROUNDS if median_bound or p99_bound else 1))
     weir = {**middle(rounds), "clock": clock.median}
     median, p99 = ratios(weir, alone)
     name = f"{mode} + Weir, LOW={low.name}"
