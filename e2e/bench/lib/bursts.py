@@ -117,9 +117,9 @@ def show(bench, what, result, alone):
 
 def slowed_us(result, alone):
     """How much longer HIGH's kernels took on the GPU than alone because a LOW at the power limit lowers the clock, also while
-    it stands still: by --timed, but no more than the clocks explain. 0: not known."""
+    it stands still: by --timed, but no more than the clocks explain. None: not known."""
     if not result.get("clock") or not alone.get("clock") or "gpu_median" not in result:
-        return 0
+        return None
     by_clock = alone["gpu_median"] * (alone["clock"] / result["clock"] - 1)
     return max(0, min(result["gpu_median"] - alone["gpu_median"], by_clock))
 
@@ -161,8 +161,8 @@ def compare(bench, low, median_bound=None, p99_bound=None, priority=True, clocks
     each = ", ".join(f"{ratios(r, alone)[0]:.3f}x" for r in rounds)
     bounded(bench, name + ", median", median, median_bound, f"{figures(weir)}, median of {each}")
     bounded(bench, name + ", p99", p99, p99_bound)
-    if clocks:
-        less = slowed_us(weir, alone)
+    less = slowed_us(weir, alone)
+    if less is not None:
         median, p99 = ((weir[figure] - less) / alone[figure] for figure in ("median", "p99"))
         bounded(bench, name + ", at the clock of HIGH alone, median", median, median_bound, speeds(weir, alone))
         bounded(bench, name + ", at the clock of HIGH alone, p99", p99, p99_bound)
