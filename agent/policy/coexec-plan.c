@@ -266,6 +266,16 @@ static struct run_queue_entry *least_served(const struct run_queue *queue)
 	return found;
 }
 
+/* Time without work is not saved up for trying sets: what comes after a pause may be short. */
+static void note_pause(struct coexec_plan *plan, uint64_t now)
+{
+	if (!plan->begun || (plan->idle_since && now - plan->idle_since >= COEXEC_GRACE)) {
+		plan->begun = now;
+		plan->explored = 0;
+	}
+	plan->idle_since = 0;
+}
+
 static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
@@ -273,14 +283,16 @@ static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 	uint64_t now = clock_of(queue);
 
 	clear(plan);
-	if (!entry)
+	if (!entry) {
+		plan->idle_since = plan->idle_since ? plan->idle_since : now;
 		return;
+	}
+	note_pause(plan, now);
 	coexec_recognise(&entry->coexec, memory);
 	add(plan, entry);
 	plan->speed_up = 1;
 	plan->shrunk = false;
 	plan->searched = 0;
-	plan->begun = plan->begun ? plan->begun : now;
 	plan->turn_since = now;
 	plan->looked = now - COEXEC_LOOK;
 	plan->service = entry->coexec.served;

@@ -86,5 +86,6 @@ struct coexec_plan {
 	uint64_t sets;                   /* counts the sets of members that were settled */
 	uint64_t searches;               /* counter */
 	uint64_t search_since, searched; /* the last search: its begin, and how long it took */
+	uint64_t idle_since;             /* no client has had work; 0: some has */
 	uint64_t begun, explored; /* first turn, or later; ns of searches that were unlikely */
 };
