@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "weir/loop-abi.h"
 
@@ -44,7 +45,32 @@ static struct {
 		uint64_t n;
 	} params;
 	uint64_t touched[PARTS];
+	/* When the launch loaded its last callback, and when it stored its first. */
+	uint64_t loaded, stored;
+	bool began; /* its callbacks can run */
 } w;
+
+/* %globaltimer of the interpreter. */
+static uint64_t timer(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void note_time(uintptr_t address)
+{
+	uintptr_t callbacks = (uintptr_t)w.block.callbacks;
+
+	w.began |= address == (uintptr_t)&w.device.began;
+	if (address < callbacks || address >= callbacks + sizeof(w.block.callbacks))
+		return;
+	if (!w.began)
+		w.loaded = timer();
+	else if (!w.stored)
+		w.stored = timer();
+}
 
 static bool count(uintptr_t address, size_t size)
 {
@@ -56,6 +82,7 @@ static bool count(uintptr_t address, size_t size)
 			  [HOST] = {&w.host, sizeof(w.host)},
 			  [OUT] = {w.out, BUFFER}};
 
+	note_time(address);
 	for (size_t i = 0; i < PARTS; i++) {
 		uintptr_t begin = (uintptr_t)parts[i].begin;
 		if (address >= begin && address + size <= begin + parts[i].size) {
@@ -108,6 +135,8 @@ static int launch(const char *kernel, uint64_t n, uint64_t instructions)
 	w.params.n = n;
 	w.params.args.serial++;
 	memset(w.touched, 0, sizeof(w.touched));
+	w.loaded = w.stored = 0;
+	w.began = false;
 	int r = ptx_run_block(ptx_module_kernel(w.module, kernel), &launch, 0, 0, NULL, &error,
 			      NULL);
 	if (r && r != -ETIME)
@@ -258,6 +287,22 @@ static void leaving_is_short(void **state)
 	assert_in_range(w.touched[HOST], 1, 12);
 }
 
+/* Neither loading the state nor storing it is time that callbacks could use. */
+static void the_time_of_a_launch_is_that_of_its_callbacks(void **state)
+{
+	begin(state);
+	w.params.args.check_cycles = 0;
+	w.host.hold = 1;
+	for (int i = 0; i < 3; i++) {
+		must_leave("spinner", POINTS, WEIR_LOOP_EVICTED | WEIR_LOOP_READY);
+		assert_int_equal(w.loaded != 0, i > 0);
+		assert_true(w.device.began >= w.loaded);
+		assert_true(w.stored && w.device.began + w.host.report.ran <= w.stored);
+		assert_true(w.host.report.ran > 0);
+		assert_int_equal(w.host.report.begun, w.params.args.serial);
+	}
+}
+
 /* Nobody takes requests, nobody answers. */
 static void a_kernel_whose_host_is_gone_leaves(void **state)
 {
@@ -335,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_busy_kernel_leaves_when_it_must),
 		cmocka_unit_test(numbers_drawn_are_kept),
 		cmocka_unit_test(leaving_is_short),
+		cmocka_unit_test(the_time_of_a_launch_is_that_of_its_callbacks),
 		cmocka_unit_test(a_kernel_whose_host_is_gone_leaves),
 		cmocka_unit_test(answers_of_another_lap_are_none),
 		cmocka_unit_test(answers_are_taken_together),

@@ -290,7 +290,7 @@ static void refit(struct client *client)
 	set_again(client, binding);
 }
 
-void demand_settle(struct client *client)
+static void settle(struct client *client, bool lingers)
 {
 	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
 		return;
@@ -300,10 +300,20 @@ void demand_settle(struct client *client)
 	}
 	uint64_t none = 0;
 	atomic_compare_exchange_strong(&demand_of(client)->idle_since, &none, client_now());
-	if (linger(client))
+	if (lingers && linger(client))
 		worker_wake();
 	else
 		clear(client);
+}
+
+void demand_settle(struct client *client)
+{
+	settle(client, true);
+}
+
+void demand_end(struct client *client)
+{
+	settle(client, false);
 }
 
 /* True: bits were set, and may still be. */

@@ -82,6 +82,8 @@ bool demand_expect(struct client *client, const struct level_binding *binding, u
 /* Clears the bits if no launch is outstanding. If the next launch is expected at once, the worker
  * clears them a little later. Any thread, never on the launch path. */
 void demand_settle(struct client *client);
+/* The same, where it is known that no launch follows at once. */
+void demand_end(struct client *client);
 
 /* Worker: publishes another binding, and takes @next. Demand moves to its words. */
 void demand_move(struct client *client, struct level_binding *next);

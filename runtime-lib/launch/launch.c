@@ -225,7 +225,7 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	if (tuned && may_have_form(kind, binding))
 		launch->decision = decide(tuned, stream->client, binding, key, predicted);
 	bool closed = gate_pass(stream, binding, predicted, starts, launch->decision.spatial);
-	bool samples = may_be_sampled(kind, binding);
+	bool samples = may_be_sampled(kind, binding) && !load_relaxed(&stream->of_loop);
 	uint64_t started = starts && samples ? start_measured(binding, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;

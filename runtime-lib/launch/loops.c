@@ -1,7 +1,7 @@
 #include "launch/loops.h"
 
 #include "client/stream-level.h"
-#include "client/worker.h"
+#include "gates/demand.h"
 #include "gates/gate.h"
 
 #include "weir/base.h"
@@ -115,10 +115,17 @@ EXPORT int weir_loops_words(CUstream handle, struct weir_loop_words *out)
 	return 0;
 }
 
+/* All blocks have told that they leave. The worker would see the end of the kernel up to a tick
+ * later, and lower levels would wait for that. */
 EXPORT void weir_loops_left(CUstream handle)
 {
-	(void)handle;
-	worker_wake();
+	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
+
+	if (!stream)
+		return;
+	struct progress issued = stream_progress(stream);
+	stream_completed(stream, &issued);
+	demand_end(stream->client);
 }
 
 struct loops_total loops_tell(const struct client *client, struct weir_status_page *status)

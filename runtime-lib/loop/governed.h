@@ -10,7 +10,7 @@ void governed_end(struct weir_loop *loop);
 /* Before each launch: a gate in front of it, and the words that the kernel looks at. */
 void governed_launch(struct weir_loop *loop, struct weir_loop_args *args);
 
-/* All blocks wait, and the kernel has left. */
+/* The kernel has left, and is not launched again at once. */
 void governed_left(struct weir_loop *loop);
 
 /* The words are others now: the kernel must come back with these. */

@@ -47,7 +47,7 @@ const struct weir_loop_report *launches_report(const struct weir_loop *loop)
 	return __atomic_load_n(&report->serial, __ATOMIC_ACQUIRE) == loop->serial ? report : NULL;
 }
 
-/* The launch has been on the GPU for @ns. */
+/* The launch has run for @ns. What was told too much is not told again. */
 static void tell_time(struct weir_loop *loop, uint64_t ns)
 {
 	uint64_t told = atomic_load_explicit(&loop->state.ran, memory_order_relaxed);
@@ -70,6 +70,6 @@ void launches_left(struct weir_loop *loop, const struct weir_loop_report *report
 	loop->on_gpu = false;
 	loop->left_at = loop_now();
 	uint64_t most = loop->left_at - loop->launched_at;
-	tell_time(loop, report->ran < most ? report->ran : most);
-	loop->ran = atomic_load_explicit(&loop->state.ran, memory_order_relaxed);
+	loop->ran += report->ran < most ? report->ran : most;
+	tell_time(loop, 0);
 }

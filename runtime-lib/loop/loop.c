@@ -224,13 +224,14 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 	 */
 	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops)
 		loop_count(&loop->state.evictions, 1);
+	bool blocked = report->reason == WEIR_LOOP_BLOCKED;
+	if (!blocked && !ended && !loop->stops)
+		return NEXT_LAUNCH;
+	governed_left(loop);
 	if (ended || loop->stops)
 		return NEXT_END;
-	if (report->reason != WEIR_LOOP_BLOCKED)
-		return NEXT_LAUNCH;
 	atomic_store_explicit(&loop->state.on_gpu, 0, memory_order_relaxed);
 	loop_count(&loop->state.blocked, 1);
-	governed_left(loop);
 	return NEXT_STAY;
 }
 

@@ -89,8 +89,8 @@ struct weir_loop_report {
 	uint32_t answers; /* that were taken, of all launches */
 	uint32_t serial;  /* of the launch */
 	uint32_t polls;   /* reads of answers, of all launches; may go round */
-	uint64_t ran;     /* ns from the launch's begin on the GPU until its last block left */
-	uint32_t begun;   /* serial of the launch, as soon as it begins */
+	uint64_t ran;     /* ns in which callbacks could run, until the last block began to leave */
+	uint32_t begun;   /* serial of the launch, as soon as callbacks can run */
 	uint32_t reserved;
 };
 WEIR_LOOP_ASSERT(sizeof(struct weir_loop_report) == 40, "layout");
@@ -115,7 +115,7 @@ struct weir_loop_device {
 	uint32_t idle; /* blocks of this launch that wait */
 	uint32_t ended;
 	int32_t code;
-	uint64_t began; /* %globaltimer when this launch began */
+	uint64_t began; /* %globaltimer when callbacks of this launch could run */
 	uint32_t reserved2[26];
 
 	uint32_t doorbells;

@@ -76,7 +76,7 @@ inline __device__ bool loop::all_wait_(uint64_t now)
 	uint64_t last = detail::peek(&args.device->last_answer);
 	uint32_t idle = detail::peek(&args.device->idle), left = detail::peek(&args.device->left);
 
-	return now - last > args.linger_ns && idle + left == detail::blocks();
+	return now > last + args.linger_ns && idle + left == detail::blocks();
 }
 
 /* First thread, which was elected. */

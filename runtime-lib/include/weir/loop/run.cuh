@@ -4,7 +4,10 @@
  * and its slot may be written again.
  *
  * To leave, a block writes its callbacks in shared memory and three words of bits to device memory,
- * and counts itself. The last block to do so reports to the host. */
+ * and counts itself. The last block to do so reports to the host.
+ *
+ * A launch has run from when its state is loaded until its blocks begin to leave: what it does
+ * before and behind is the cost of a switch, and no callback can use that time. */
 #pragma once
 
 #include "weir/loop/poll.cuh"
@@ -78,12 +81,28 @@ inline __device__ void loop::load_()
 #endif
 }
 
+/* Callbacks can run from here on. All blocks come here at about the same time. */
+inline __device__ void loop::begin_()
+{
+	if (!detail::first_thread())
+		return;
+	const weir_loop_args &args = detail::here().args;
+	uint64_t now = detail::now();
+	atomicMax(reinterpret_cast<unsigned long long *>(&args.device->last_answer),
+		  static_cast<unsigned long long>(now));
+	if (detail::block() == 0) {
+		detail::poke(&args.device->began, now);
+		detail::poke(&args.report->begun, args.serial);
+	}
+}
+
 /* The last block to leave puts the words in order for the next launch, and tells the host. */
 inline __device__ void loop::leave_(bool ended)
 {
 	const weir_loop_args &args = detail::here().args;
 	weir_loop_device &device = *args.device;
 	weir_loop_block &block = block_();
+	uint64_t until = detail::now();
 
 #if WEIR_LOOP_SHARED
 	detail::barrier(); /* the first thread may have written callbacks */
@@ -107,13 +126,14 @@ inline __device__ void loop::leave_(bool ended)
 	if (atomicAdd(&device.left, 1u) + 1 != detail::blocks())
 		return;
 	detail::fence_gpu();
+	uint64_t began = detail::peek(&device.began);
 	weir_loop_report report = {detail::peek(&device.close),
 				   detail::peek(&device.ended),
 				   detail::peek(&device.code),
 				   detail::peek(&device.answers),
 				   args.serial,
 				   detail::peek(&device.polls),
-				   detail::now() - detail::peek(&device.began)};
+				   until > began ? until - began : 0};
 	detail::poke(&args.report->reason, report.reason);
 	detail::poke(&args.report->ended, report.ended);
 	detail::poke(&args.report->code, report.code);
@@ -129,21 +149,13 @@ inline __device__ void loop::leave_(bool ended)
 template <class F> inline __device__ void loop::run(F start)
 {
 	weir_loop_block &block = block_();
-	bool ended = block.ended != 0;
+	bool ended = block.ended != 0, comes_back = block.started != 0;
 
-	/* All blocks begin at about the same time. */
-	if (detail::block() == 0 && detail::first_thread()) {
-		const weir_loop_args &args = detail::here().args;
-		detail::poke(&args.device->began, detail::now());
-		detail::poke(&args.report->begun, args.serial);
-	}
+	if (comes_back && !ended)
+		load_();
+	begin_();
 	if (!ended) {
-		if (detail::first_thread())
-			atomicMax(reinterpret_cast<unsigned long long *>(&device_().last_answer),
-				  static_cast<unsigned long long>(detail::now()));
-		if (block.started) {
-			load_();
-		} else {
+		if (!comes_back) {
 			start(*this);
 			flush_();
 		}

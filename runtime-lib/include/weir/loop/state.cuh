@@ -144,6 +144,7 @@ class loop
 	__device__ bool next_();
 	__device__ void dispatch_();
 	__device__ void load_();
+	__device__ void begin_();
 	__device__ void leave_(bool ended);
 
 	/* The same in all threads. Bits are of slots; those that the block does not have are in
