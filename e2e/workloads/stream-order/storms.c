@@ -19,6 +19,8 @@
 #define SIGNALS_EVERY 200000L /* ns */
 #define CHILD_MS      60000u  /* then it hangs */
 #define LAUNCHES_MAX  8u
+#define ROUNDS_MAX    6u
+#define THREADS       4u
 #define MULTIPLY      3u
 #define ADD           5u
 #define DELAY_MAX     200u
@@ -132,24 +134,35 @@ static void word_check(const struct word *word, const char *where)
 /* Ends with its work outstanding. */
 static void *be_thread(void *argument)
 {
+	struct word *word = argument;
+
 	CU(cuCtxSetCurrent(storm.workload->context));
-	word_launch(argument, CU_STREAM_PER_THREAD);
+	for (uint32_t n = 1 + random_below(&word->random, ROUNDS_MAX); n; n--) {
+		word_launch(word, CU_STREAM_PER_THREAD);
+		usleep(random_below(&word->random, 1000));
+	}
 	return NULL;
 }
 
-static void pass_thread(struct random *random)
+/* One after the other, so the stream of each may take over what was that of another one's. */
+static void pass_threads(struct random *random)
 {
 	pthread_t thread;
-	struct word word;
+	struct word words[THREADS];
 
-	word_init(&word, workload_kernel(storm.workload, "step"), random);
-	if (pthread_create(&thread, NULL, be_thread, &word))
-		workload_fail("cannot start a thread");
-	pthread_join(thread, NULL);
+	for (unsigned i = 0; i < THREADS; i++)
+		word_init(&words[i], workload_kernel(storm.workload, "step"), random);
+	for (unsigned i = 0; i < THREADS; i++) {
+		if (pthread_create(&thread, NULL, be_thread, &words[i]))
+			workload_fail("cannot start a thread");
+		pthread_join(thread, NULL);
+	}
 	capture_lock();
 	CU(cuCtxSynchronize());
-	word_check(&word, "a thread that has ended");
-	CU(cuMemFree(word.data));
+	for (unsigned i = 0; i < THREADS; i++) {
+		word_check(&words[i], "a thread that has ended");
+		CU(cuMemFree(words[i].data));
+	}
 	capture_unlock();
 }
 
@@ -186,7 +199,7 @@ static void pass_context(struct random *random)
 
 static void *rage(void *unused)
 {
-	static void (*const kinds[])(struct random *) = {pass_child, pass_thread, pass_context};
+	static void (*const kinds[])(struct random *) = {pass_child, pass_threads, pass_context};
 	struct random random = {storm.workload->seed + 1};
 
 	(void)unused;
