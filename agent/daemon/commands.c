@@ -2,6 +2,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/config.h"
@@ -182,6 +183,14 @@ static const char *status(const struct commands *commands, struct exchange *exch
 	return NULL;
 }
 
+static const char *no_such_policy(void)
+{
+	static char text[128];
+
+	snprintf(text, sizeof(text), "no policy of that name; there are %s", policy_names());
+	return text;
+}
+
 static const char *policy(const struct commands *commands, struct exchange *exchange)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(exchange->request, "name");
@@ -189,7 +198,7 @@ static const char *policy(const struct commands *commands, struct exchange *exch
 	struct scheduler *scheduler = commands->decider->scheduler;
 
 	if (name && !wanted)
-		return "no policy of that name";
+		return no_such_policy();
 	if (wanted && wanted != scheduler->commanded) {
 		log_info("policy %s, by command", wanted->name);
 		scheduler_set_policy(scheduler, wanted);

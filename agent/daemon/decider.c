@@ -134,7 +134,7 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 	bool same_yield = tenant->yield == spec->yield &&
 			  strcmp(tenant->wanted_yield, spec->wanted_yield) == 0;
 	bool same_rate = tenant->min_rate == spec->min_rate &&
-			 tenant->min_rate_holds == spec->min_rate_holds &&
+			 (!spec->min_rate || tenant->min_rate_holds == spec->min_rate_holds) &&
 			 strcmp(tenant->wanted_rate, spec->wanted_rate) == 0;
 
 	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&

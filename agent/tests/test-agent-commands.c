@@ -258,14 +258,17 @@ static void test_file_changes_at_start(void **state)
 	unlink(path);
 }
 
+#define NO_POLICY \
+	"no policy of that name; there are hpf, whpf, ffs, static, dynamic, wfq, levels, coexec"
+
 /* Refused with a reason, and nothing changes. */
 static void test_bad_commands(void **state)
 {
 	static const struct {
 		const char *request, *error;
 	} bad[] = {
-		{"{\"command\":\"policy\",\"name\":\"best\"}\n", "no policy of that name"},
-		{"{\"command\":\"policy\",\"name\":7}\n", "no policy of that name"},
+		{"{\"command\":\"policy\",\"name\":\"best\"}\n", NO_POLICY},
+		{"{\"command\":\"policy\",\"name\":7}\n", NO_POLICY},
 		{"{\"command\":\"hold\",\"client\":99,\"seconds\":1}\n",
 		 "no client of that number"},
 		{"{\"command\":\"hold\",\"client\":\"1\",\"seconds\":1}\n",

@@ -273,7 +273,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		return 0;
 	case 'n':
 		if (!number_parse(value, 1, UINT32_MAX, &arguments->times))
-			argp_error(state, "expected a number, not `%s`", value);
+			argp_error(state, "expected a number above 0, not `%s`", value);
 		return 0;
 	case ARGP_KEY_ARG:
 		parse_word(value, arguments, state);
