@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
-prepare vector-add matrix-multiply reduction long-block kernels stream-order burst
+prepare vector-add matrix-multiply reduction long-block kernels stream-order burst reopen
 export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=50
 
 governed 65534 vector-add >"$work/log" 2>&1
@@ -20,6 +20,14 @@ report $? "no driver: the application is told that there is no device"
 
 check "the agent is up" start_agent
 start_busy
+
+# Not preloaded: dlclose() would unload the library, while its threads run.
+reopened() {
+    setpriv --reuid=65533 --regid=65533 --clear-groups env WEIR_DRIVER="$work/libcuda.so.1" \
+        WEIR_SOCKET="$work/agent.sock" timeout -s KILL 100 "$work/bin/reopen" "$work/libweir.so"
+}
+check "a program closes the library, works on, and opens it again" reopened
+check "it was a client" grep -q 'uid 65533 .*level normal' "$work/agent.log"
 
 for program in vector-add matrix-multiply reduction long-block; do
     check "$program under a busy client: every value is right" governed 65534 "$program" --seconds 1
