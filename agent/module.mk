@@ -10,7 +10,7 @@ node_SRC      := $(call agent-room,common nvml)
 node_CPPFLAGS := $(agent_CPPFLAGS)
 
 # The configuration and what it needs, for fuzzers that are built from source.
-POLICY_SRC    := $(call agent-room,policy)
+POLICY_SRC    := $(call agent-room,policy policy/coexec)
 CONFIG_SRC    := $(call agent-room,config)
 CONFIG_PARTS  := $(addprefix agent/,$(patsubst %,common/%.c,address gpu-select units yaml) nvml/health.c nvml/xid.c)
 
@@ -21,7 +21,7 @@ include agent/sim.mk
 LIBRARIES += agent
 COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
 agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
-                  $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics profile reports daemon) \
+                  $(POLICY_SRC) $(call agent-room,config kubernetes shm hardware compile scheduler mps metrics profile reports daemon) \
                   agent/weirctl/table.c agent/weirctl/top.c)
 AGENT_STATIC   := agent node base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl

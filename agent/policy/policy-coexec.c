@@ -1,7 +1,7 @@
 /* coexec (FlexSched): kernels of one level run at the same time, each with a bounded number of
- * workers on an SM (coexec.h). Those that would lose by it take turns. Where clients cannot
+ * workers on an SM (coexec/coexec.h). Those that would lose by it take turns. Where clients cannot
  * run at the same time, all take turns of a quantum. */
-#include "policy/coexec-plan.h"
+#include "policy/coexec/plan.h"
 #include "policy/policy.h"
 
 #include "weir/base.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/coexec.h"
+#include "policy/coexec/coexec.h"
 
 #define POLICY_NEVER        UINT64_MAX
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */

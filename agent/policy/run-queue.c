@@ -1,6 +1,6 @@
 #include "policy/run-queue.h"
 
-#include "policy/coexec-plan.h"
+#include "policy/coexec/plan.h"
 
 #include <string.h>
 

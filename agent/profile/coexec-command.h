@@ -9,7 +9,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 
 #define COEXEC_NUMBER_TEXT 17
 

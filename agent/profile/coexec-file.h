@@ -1,9 +1,9 @@
-/* The file of what was found of kernels that ran at the same time (policy/coexec-memory.h), beside
+/* The file of what was found of kernels that ran at the same time (policy/coexec/memory.h), beside
  * that of the profiles. It is written when something has changed, a while later, under another
  * name; a rename puts it in place. One that is damaged, or of another version, is ignored. */
 #pragma once
 
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 
 #include "weir/loop.h"
 

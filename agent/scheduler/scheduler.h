@@ -5,7 +5,7 @@
 
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 #include "policy/policy.h"
 #include "scheduler/record.h"
 

@@ -1,6 +1,6 @@
 /* Clients under the policy coexec, on a made-up GPU: what each gets done depends on its own workers
  * on an SM and the others'. SEED=N repeats a run. */
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 #include "policy/run-queue.h"
 
 #include <math.h>

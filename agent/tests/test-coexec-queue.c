@@ -1,6 +1,6 @@
 /* A queue of ten kernels under the policy coexec, on a made-up GPU on which pairs get on as on an
  * H100. Kernels of one kind share it in proportion. SEED=N repeats a run. */
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 #include "policy/run-queue.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The configurations of kernels that run at the same time, and the search among them: against brute
  * force, on curves that were measured on an H100 and on made-up ones. SEED=N repeats a run. */
-#include "policy/coexec-search.h"
+#include "policy/coexec/search.h"
 
 #include "coexec-curves.h"
 

@@ -1,4 +1,4 @@
-#include "policy/coexec-search.h"
+#include "policy/coexec/search.h"
 
 #include "weir/base.h"
 

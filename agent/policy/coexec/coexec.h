@@ -4,16 +4,16 @@
  * One client begins, the one that got least so far. Alone it shows which kernel it has, in its
  * form, and how fast that gets on without. Then others join it one by one: first those that are
  * known to go well with it, then those of which nothing is known. How many workers each gets is
- * found by trying (coexec-search.h) while all of them work. The result is remembered
- * (coexec-memory.h). A client that makes the others' loss greater than its own gain waits for its
+ * found by trying (search.h) while all of them work. The result is remembered
+ * (memory.h). A client that makes the others' loss greater than its own gain waits for its
  * turn: so where nothing goes together clients take turns.
  *
  * Speed is what a client reports as done (the time that its finished launches take alone) in a
  * while, relative to the same while it was alone. Pure. */
 #pragma once
 
-#include "policy/coexec-search.h"
-#include "policy/coexec-space.h"
+#include "policy/coexec/search.h"
+#include "policy/coexec/space.h"
 
 /* All times are in ns of the level's clock, which stands while higher levels run. */
 #define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */

@@ -2,7 +2,7 @@
  * how. */
 #pragma once
 
-#include "policy/coexec.h"
+#include "policy/coexec/coexec.h"
 
 struct coexec_memory;
 struct run_queue;

@@ -10,7 +10,7 @@
  * found. Pure. */
 #pragma once
 
-#include "policy/coexec-space.h"
+#include "policy/coexec/space.h"
 
 #define COEXEC_LEAST                                                                 \
 	0.05 /* a rate below that is no progress: such a configuration is not chosen \

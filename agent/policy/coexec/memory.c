@@ -1,4 +1,4 @@
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 
 #include <string.h>
 

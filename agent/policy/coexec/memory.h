@@ -2,7 +2,7 @@
  * that were not used for longest go. Pure. */
 #pragma once
 
-#include "policy/coexec-space.h"
+#include "policy/coexec/space.h"
 
 #define COEXEC_SETS 512u
 

@@ -2,7 +2,7 @@
  * agent sees them. */
 #pragma once
 
-#include "policy/coexec.h"
+#include "policy/coexec/coexec.h"
 
 struct coexec_memory;
 

@@ -1,10 +1,10 @@
-#include "policy/coexec-plan.h"
+#include "policy/coexec/plan.h"
 
 #include <string.h>
 #include <utlist.h>
 
-#include "policy/coexec-measure.h"
-#include "policy/coexec-memory.h"
+#include "policy/coexec/measure.h"
+#include "policy/coexec/memory.h"
 #include "policy/policy.h"
 
 #include "weir/base.h"

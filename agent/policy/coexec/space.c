@@ -1,4 +1,4 @@
-#include "policy/coexec-space.h"
+#include "policy/coexec/space.h"
 
 #include "weir/base.h"
 

@@ -1,6 +1,6 @@
-#include "policy/coexec-measure.h"
+#include "policy/coexec/measure.h"
 
-#include "policy/coexec-memory.h"
+#include "policy/coexec/memory.h"
 #include "policy/policy.h"
 
 #include "weir/base.h"
