@@ -56,12 +56,6 @@ $(foreach n,$(WORKLOADS),$(eval $(call workload-settings,$n)))
 nvml-view-linked_LIBS += $(SIMNVML)
 $(B)/bin/nvml-view-linked: $(SIMNVML)
 
-# Linked with no driver: it opens one.
-PROGRAMS += reopen
-reopen_SRC      := e2e/workloads/reopen.c $(WORKLOAD_GEN)/spin-ptx.c
-reopen_CPPFLAGS := -isystem $(CUDA_HOME)/include
-reopen_LIBS     := -ldl
-
 $(WORKLOAD_GEN)/%.ptx: e2e/workloads/%.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $@"
