@@ -9,6 +9,7 @@
 #include "gates/priority.h"
 #include "gates/start.h"
 #include "gates/waiting.h"
+#include "launch/kind.h"
 #include "launch/preempt.h"
 #include "launch/workers.h"
 #include "measure/kernel.h"
@@ -27,35 +28,8 @@ struct launch {
 	bool ordered;       /* it can have a priority by its length */
 };
 
-/* What a launch is allowed to become. */
-enum launch_kind {
-	LAUNCH_PLAIN, /* in any form */
-	/* The same, but natively it may overlap the launch before it by programmatic dependence,
-	 * unless something comes between these two. */
-	LAUNCH_DEPENDENT,
-	LAUNCH_WHOLE, /* native: cooperative, a graph, or with attributes that forms cannot have */
-	LAUNCH_OVERLAP, /* native, and nothing may come between it and the launch before */
-	LAUNCH_RECORDS, /* the same; it records a programmatic event */
-};
-
-/* A kernel behind a programmatic event may wait for it with griddepcontrol.wait, which forms lack.
- * So there are no forms once a launch of the process has recorded one. */
-static _Atomic int events_recorded;
-
 /* The assumed time of an unknown kernel inside a graph, where it cannot be sampled. */
 #define CAPTURED_UNKNOWN (20 * NS_PER_US) /* ns */
-
-static inline bool may_have_form(enum launch_kind kind, const struct level_binding *binding)
-{
-	return kind <= LAUNCH_DEPENDENT && binding->wait && !load_relaxed(&events_recorded);
-}
-
-/* Nobody gains from samples of kernels that overlap and can have no form. */
-static inline bool may_be_sampled(enum launch_kind kind, const struct level_binding *binding)
-{
-	return kind == LAUNCH_PLAIN || kind == LAUNCH_WHOLE ||
-	       (kind == LAUNCH_DEPENDENT && binding->wait);
-}
 
 static void launch_captured(struct stream *stream, const struct level_binding *binding,
 			    uint64_t predicted, bool gate)
@@ -84,38 +58,21 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 {
 	struct stream *stream = launch->stream;
 
-	return sample_begin(sampler_of(stream->client),
-			    &(struct sampled){.kernel = kernel,
-					      .key = key,
-					      .geometry = call->geometry,
-					      .unloads = kernel_unloads(),
-					      .formable = may_have_form(kind, launch->binding),
-					      .predicted = launch->predicted,
-					      .started = started,
-					      .held = binding_closed(launch->binding),
-					      .arguments = predict_arguments(call),
-					      .tuned = launch->decision.tuned,
-					      .candidate = launch->decision.candidate,
-					      .needs = needs_of(launch, call, kind)},
-			    stream->handle);
-}
-
-static void maybe_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
-			 const struct kernel_call *call, enum launch_kind kind, bool starts,
-			 uint64_t started)
-{
-	const struct client *client = launch->stream->client;
-	const struct launch_decision *decision = &launch->decision;
-	/* The cost of an eviction is measured where there are evictions, but never while forms are
-	 * compared: the events in the chain take time. */
-	bool parts = decision->config &&
-		     (decision->apart || (!decision->sample && gate_is_contended(client)));
-	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
-
-	if (kernel_wants_sample(kernel, parts) || decision->sample || due || started)
-		launch->sample = take_sample(launch, kernel, key, call, kind, started);
-	if (launch->sample)
-		launch->sample->parts = parts;
+	return sample_begin(
+		sampler_of(stream->client),
+		&(struct sampled){.kernel = kernel,
+				  .key = key,
+				  .geometry = call->geometry,
+				  .unloads = kernel_unloads(),
+				  .formable = launch_may_have_form(kind, launch->binding),
+				  .predicted = launch->predicted,
+				  .started = started,
+				  .held = binding_closed(launch->binding),
+				  .arguments = predict_arguments(call),
+				  .tuned = launch->decision.tuned,
+				  .candidate = launch->decision.candidate,
+				  .needs = needs_of(launch, call, kind)},
+		stream->handle);
 }
 
 /* In which form the kernel runs. A kernel that ends about as soon as a gate would stop it needs
@@ -162,9 +119,10 @@ static const struct level_binding *binding_now(const struct client *client,
 	return now ? now : binding;
 }
 
-/* Waits for forms of a kernel that nobody knows. */
-kept_apart static void await_forms(struct stream *stream, const struct kernel_call *call,
-				   struct kernel_time *kernel, uint64_t key)
+/* Waits for forms of a kernel that nobody knows. Returns its predicted time, which may have come
+ * with them. */
+kept_apart static uint64_t await_forms(struct stream *stream, const struct kernel_call *call,
+				       struct kernel_time *kernel, uint64_t key)
 {
 	struct sampled of = {.kernel = kernel,
 			     .key = key,
@@ -173,6 +131,7 @@ kept_apart static void await_forms(struct stream *stream, const struct kernel_ca
 			     .formable = true};
 
 	first_launch_await(stream, &of, preempt_is_ready);
+	return predict(kernel, call);
 }
 
 /* It has the priority of its level. */
@@ -180,6 +139,79 @@ static inline bool goes_ahead(const struct stream *stream, const struct kernel_c
 {
 	return load_relaxed(&launch_order_of(stream->client)->priorities) &&
 	       !(call->config && priority_stays(call->config));
+}
+
+/* What is launched. */
+struct work {
+	const struct kernel_call *call;
+	enum launch_kind kind;
+	struct kernel_time *kernel;
+	uint64_t key;
+};
+
+/* Counts the launch as begun and shows demand for it. True: nothing else is outstanding in the
+ * stream. */
+static always_inlined bool enter(struct launch *launch, struct stream *stream,
+				 const struct level_binding *binding, const struct work *work)
+{
+	launch->stream = stream;
+	launch->slot = load_acquire(&stream->slot);
+	if (launch->slot)
+		preempt_slot_lock(launch->slot);
+	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
+	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
+	if (!kernel_mean(work->kernel))
+		stream_unknown(stream, begun);
+	uint64_t ahead = goes_ahead(stream, work->call) ? launch->predicted : 0;
+	demand_raise(stream->client, binding, launch->predicted,
+		     sms_of_launch(stream, stream->client, binding, &work->call->geometry, ahead,
+				   work->kind == LAUNCH_PLAIN));
+	if (binding->lowered)
+		demand_lower(stream->client, binding->level);
+	return load_relaxed(&stream->completed) + 1 == begun;
+}
+
+/* The form, the gate in front of it, and the priority. True: the gate was closed. */
+static always_inlined bool pass(struct launch *launch, const struct work *work, bool starts)
+{
+	struct stream *stream = launch->stream;
+	const struct level_binding *binding = launch->binding;
+
+	launch->decision = (struct launch_decision){0};
+	struct tuned_kernel *tuned = load_acquire(&work->kernel->tuned);
+	if (tuned && launch_may_have_form(work->kind, binding))
+		launch->decision =
+			decide(tuned, stream->client, binding, work->key, launch->predicted);
+	bool closed =
+		gate_pass(stream, binding, launch->predicted, starts, launch->decision.spatial);
+	gate_account(stream, launch->predicted);
+	launch->ordered = false;
+	launch->decision.priority = priority_of_launch(
+		stream, binding, launch->predicted,
+		launch->decision.config && launch->decision.config->form != WEIR_SLICED);
+	if (launch->decision.forms && !launch->slot)
+		preempt_want(stream);
+	return closed;
+}
+
+/* True: the sample is also one of the launch's start. */
+static always_inlined bool maybe_sample(struct launch *launch, const struct work *work, bool starts)
+{
+	const struct client *client = launch->stream->client;
+	uint64_t started = starts ? start_measured(launch->binding, launch->predicted) : 0;
+	const struct launch_decision *decision = &launch->decision;
+	/* The cost of an eviction is measured where there are evictions, but never while forms are
+	 * compared: the events in the chain take time. */
+	bool parts = decision->config &&
+		     (decision->apart || (!decision->sample && gate_is_contended(client)));
+	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
+
+	if (kernel_wants_sample(work->kernel, parts) || decision->sample || due || started)
+		launch->sample = take_sample(launch, work->kernel, work->key, work->call,
+					     work->kind, started);
+	if (launch->sample)
+		launch->sample->parts = parts;
+	return launch->sample && started;
 }
 
 /* Filled in place: returning the structure by value would stall on store forwarding. Member by
@@ -195,50 +227,24 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	if (!binding)
 		return;
 	uint64_t key = kernel_key(&call->geometry);
-	struct kernel_time *kernel = kernel_find(key);
-	uint64_t predicted = predict(kernel, call);
+	struct work work = {call, kind, kernel_find(key), key};
+	uint64_t predicted = predict(work.kernel, call);
 	if (stream_is_captured(stream)) {
 		launch_captured(stream, binding, predicted,
 				kind == LAUNCH_PLAIN || kind == LAUNCH_WHOLE);
 		return;
 	}
 
-	if (first_launch_waits(binding, predicted) && !load_relaxed(&kernel->tuned) &&
-	    may_have_form(kind, binding))
-		await_forms(stream, call, kernel, key);
-	launch->stream = stream;
-	launch->slot = load_acquire(&stream->slot);
-	if (launch->slot)
-		preempt_slot_lock(launch->slot);
-	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
-	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
-	if (!kernel_mean(kernel))
-		stream_unknown(stream, begun);
-	demand_raise(stream->client, binding, predicted,
-		     sms_of_launch(stream, stream->client, binding, &call->geometry,
-				   goes_ahead(stream, call) ? predicted : 0, kind == LAUNCH_PLAIN));
-	if (binding->lowered)
-		demand_lower(stream->client, binding->level);
-	bool starts = load_relaxed(&stream->completed) + 1 == begun;
-	launch->decision = (struct launch_decision){0};
-	struct tuned_kernel *tuned = load_acquire(&kernel->tuned);
-	if (tuned && may_have_form(kind, binding))
-		launch->decision = decide(tuned, stream->client, binding, key, predicted);
-	bool closed = gate_pass(stream, binding, predicted, starts, launch->decision.spatial);
-	bool samples = may_be_sampled(kind, binding) && !load_relaxed(&stream->of_loop);
-	uint64_t started = starts && samples ? start_measured(binding, predicted) : 0;
-	gate_account(stream, predicted);
+	if (first_launch_waits(binding, predicted) && !load_relaxed(&work.kernel->tuned) &&
+	    launch_may_have_form(kind, binding))
+		predicted = await_forms(stream, call, work.kernel, key);
 	launch->predicted = predicted;
+	bool starts = enter(launch, stream, binding, &work);
+	bool closed = pass(launch, &work, starts);
 	launch->sample = NULL;
-	launch->ordered = false;
-	launch->decision.priority = priority_of_launch(
-		stream, binding, predicted,
-		launch->decision.config && launch->decision.config->form != WEIR_SLICED);
-	if (launch->decision.forms && !launch->slot)
-		preempt_want(stream);
-	if (samples)
-		maybe_sample(launch, kernel, key, call, kind, starts, started);
-	if (starts && !(launch->sample && started))
+	bool measured = launch_may_be_sampled(kind, launch->binding) &&
+			!load_relaxed(&stream->of_loop) && maybe_sample(launch, &work, starts);
+	if (starts && !measured)
 		start_begin(stream->client, closed);
 }
 
@@ -328,35 +334,6 @@ launch_path static CUresult launch_end(struct launch *launch, CUresult result)
 	return result;
 }
 
-/* Plain: only attributes that a form takes as the native kernel does. */
-static enum launch_kind kind_of(const CUlaunchConfig *config)
-{
-	bool formable =
-		!config->numAttrs || (config->attrs && config->numAttrs <= FORM_ATTRIBUTES_MAX);
-	bool dependent = false;
-
-	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
-		switch (config->attrs[i].id) {
-		case CU_LAUNCH_ATTRIBUTE_IGNORE:
-		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-			break;
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-			dependent |=
-				config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
-			break;
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-			return LAUNCH_RECORDS;
-		default:
-			formable = false;
-		}
-	}
-	if (dependent)
-		return formable ? LAUNCH_DEPENDENT : LAUNCH_OVERLAP;
-	return formable ? LAUNCH_PLAIN : LAUNCH_WHOLE;
-}
-
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
 			  bool per_thread, __typeof__(&cuLaunchKernelEx) native)
 {
@@ -371,12 +348,10 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 		.extra = extra,
 		.config = config,
 	};
-	enum launch_kind kind = kind_of(config);
+	enum launch_kind kind = launch_kind_of(config);
 	struct launch launch;
 	CUresult result;
 
-	if (kind == LAUNCH_RECORDS && !load_relaxed(&events_recorded))
-		store_relaxed(&events_recorded, 1);
 	launch_begin(&launch, config->hStream, per_thread, &call, kind);
 	launch.ordered = !priority_stays(config);
 	if (is_plain(&launch) ||

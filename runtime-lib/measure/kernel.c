@@ -109,12 +109,16 @@ launch_path bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 	       is_doubted(kernel, mean);
 }
 
-void kernel_is_profiled(struct kernel_time *kernel, uint64_t key)
+void kernel_is_profiled(struct kernel_time *kernel, uint64_t key, uint64_t ns)
 {
 	const uint32_t skipped = FIRST_SAMPLES - PROFILED_SAMPLES;
 
-	if (atomic_load(&kernel->key) == key && load_relaxed(&kernel->launches) < skipped)
+	if (atomic_load(&kernel->key) != key)
+		return;
+	if (load_relaxed(&kernel->launches) < skipped)
 		store_relaxed(&kernel->launches, skipped);
+	if (!atomic_load(&kernel->mean))
+		atomic_store(&kernel->mean, ns);
 }
 
 void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns)
@@ -168,10 +172,16 @@ static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_
 	return enough ? least : 0;
 }
 
+/* ns; 0: none was measured. */
+static uint64_t measured_mean(const struct kernel_time *kernel)
+{
+	return atomic_load(&kernel->samples) ? atomic_load(&kernel->mean) : 0;
+}
+
 uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns,
 			enum kernel_crowd crowd)
 {
-	uint64_t mean = atomic_load(&kernel->mean);
+	uint64_t mean = measured_mean(kernel);
 
 	if (atomic_load(&kernel->key) != key)
 		return 0;
@@ -197,7 +207,7 @@ static uint64_t mean_with(uint64_t mean, uint64_t ns, enum kernel_crowd crowd)
 void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
 		  enum kernel_crowd crowd)
 {
-	uint64_t mean = atomic_load(&kernel->mean);
+	uint64_t mean = measured_mean(kernel);
 
 	if (atomic_load(&kernel->key) != key)
 		return;

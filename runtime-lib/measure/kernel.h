@@ -57,8 +57,9 @@ static inline bool kernel_varies(const struct kernel_time *kernel)
  * twice the mean while others may have run. */
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
 
-/* Worker: earlier processes have measured it, so fewer of the first launches are sampled. */
-void kernel_is_profiled(struct kernel_time *kernel, uint64_t key);
+/* Worker: earlier processes have measured @ns, so fewer of the first launches are sampled. Until
+ * one is, this is the kernel's time: launches of unknown time have a gate each. */
+void kernel_is_profiled(struct kernel_time *kernel, uint64_t key, uint64_t ns);
 
 /* Worker: an eviction cost @ns. */
 void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns);

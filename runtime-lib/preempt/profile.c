@@ -110,7 +110,7 @@ bool profile_take(const struct profile_subject *subject, const struct autotune_s
 	if (!profile || !autotune_take_profile(subject->tuner, at, facts, profile))
 		return false;
 	if (kernel)
-		kernel_is_profiled(kernel, subject->key);
+		kernel_is_profiled(kernel, subject->key, profile->native);
 	if (kernel && profile->eviction_cost && !atomic_load(&kernel->eviction))
 		kernel_learn_eviction(kernel, subject->key, profile->eviction_cost);
 	return true;

@@ -19,6 +19,15 @@ static bool first_is_in_form(unsigned n, CUfunction kernel)
 	return in_form() != 0;
 }
 
+static unsigned n_ops(enum null_op_kind kind)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < driver->n_ops && i < NULL_OPS; i++)
+		n += driver->ops[i].kind == kind;
+	return n;
+}
+
 static bool is_known(CUfunction kernel)
 {
 	const struct tuned_kernel *tuned = tuned_for(kernel);
@@ -143,6 +152,11 @@ static void a_kernel_is_short_in_other_geometries_too(void **state)
 	driver->n_ops = 0;
 	launch_call(l.n, l.kernel, 3 * BLOCKS);
 	assert_int_equal(in_form(), 0);
+	/* Nor has each a gate: until one is measured their time is three times as long. */
+	for (int i = 0; i < 5; i++)
+		launch_call(l.n, l.kernel, 3 * BLOCKS);
+	assert_int_equal(n_ops(NULL_LAUNCH), 6);
+	assert_in_range(n_ops(NULL_GATE), 0, 3);
 	/* With so many blocks it need not be short. */
 	driver->n_ops = 0;
 	launch_call(l.n, l.kernel, 10 * BLOCKS);

@@ -198,7 +198,7 @@ static unsigned samples_of(uint64_t key, bool profiled)
 	unsigned samples = 0;
 
 	if (profiled)
-		kernel_is_profiled(kernel, key);
+		kernel_is_profiled(kernel, key, NS);
 	for (int i = 0; i < 20; i++)
 		samples += kernel_wants_sample(kernel, false);
 	return samples;
@@ -211,6 +211,25 @@ static void a_profile_saves_samples(void **state)
 	assert_int_equal(samples_of(0x123452, true), 2);
 }
 
+/* The first measured time replaces it: the kernel may have other arguments now. */
+static void its_time_counts_until_one_is_measured(void **state)
+{
+	const uint64_t key = 0x123453;
+	struct kernel_time *kernel = kernel_find(key);
+
+	(void)state;
+	kernel_is_profiled(kernel, key + 1, NS);
+	assert_int_equal(kernel_mean(kernel), 0);
+	kernel_is_profiled(kernel, key, NS);
+	assert_int_equal(kernel_mean(kernel), NS);
+	uint64_t believed = kernel_believe(kernel, key, 3 * NS, KERNEL_SLICED);
+	assert_int_equal(believed, 3 * NS);
+	kernel_learn(kernel, key, believed, 0, KERNEL_SLICED);
+	assert_int_equal(kernel_mean(kernel), 3 * NS);
+	kernel_is_profiled(kernel, key, NS);
+	assert_int_equal(kernel_mean(kernel), 3 * NS);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -219,6 +238,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_taught_without_a_profile),
 		cmocka_unit_test(a_record_that_is_being_made_is_waited_for),
 		cmocka_unit_test(a_profile_saves_samples),
+		cmocka_unit_test(its_time_counts_until_one_is_measured),
 	};
 
 	setenv("WEIR_PREEMPT_LATENCY_US", "100", 1);
