@@ -32,8 +32,10 @@ TENANTS = (*SLOTS, WHOLE, NEEDED)
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
 SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs
-SWEPT = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
-SMS = (5, 10, 20, 40, 132)  # left to HIGH
+SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
+SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
+POINT, POINT_SETTLE = 0.15, 0.05  # seconds of a measurement of the curve; before that
+SWEEP_SECONDS = 45  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
 GAP_MS, REQUESTS_SECONDS = 8, 2.0
@@ -42,14 +44,14 @@ GAP_MS, REQUESTS_SECONDS = 8, 2.0
 def trivial(pool, name, tenant="", sms=0):
     workload, kernel, *_ = papers.FLEP[name]
     pool.passes[kernel, TRIVIAL_US] = 1
-    return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, sms=sms)
+    return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, sms=sms, brief=True)
 
 
-def beside(bench, mode, low, high):
-    """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for SECONDS."""
+def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE):
+    """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for @seconds."""
     if high and mode == "Weir" and not bench.node.simulated:
-        both_for(bench, mode, low, high, SETTLE)
-    return both_for(bench, mode, low, high, length(bench, SECONDS))
+        both_for(bench, mode, low, high, settle)
+    return both_for(bench, mode, low, high, length(bench, seconds))
 
 
 def both_for(bench, mode, low, high, seconds):
@@ -97,20 +99,43 @@ def judge_pairs(bench, found):
         plot.bars(bench.plots / f"{bench.report.experiment}.svg", "Overhead of preemption (FLEP fig. 15)", "%", list(lost), series)
 
 
-def sweep(bench, lows, highs, swept):
-    """As in FLEP's figure 16: HIGH's time by the SMs that LOW leaves."""
-    curves = {}
-    for (b, a), jobs in swept.items():
-        times = {job.sms: beside(bench, "Weir", lows[a], job)[0] for job in jobs}
-        whole, needed = (beside(bench, "Weir", lows[a], job)[0] for job in highs[b][1:])
-        best = min(whole, needed, *times.values())
-        curves[f"{a}_{b}"] = [needed / us for us in times.values()]
-        told = ", ".join(f"{n}: {us:.0f} us" for n, us in times.items())
-        bench.report.judge(f"{a}_{b}: needed against the best number of SMs", needed / best, BOUNDS["needed against the best"],
-                           f"needed {needed:.0f} us, whole {whole:.0f} us; {told}")
+def curve(bench, low, jobs, known):
+    """HIGH's time by the SMs that LOW leaves, a dict as @jobs; @known: times of some of them. The best of several times is
+    low by chance: where `needed` misses the bound, it and the best are measured again, in turn, as by pairs()."""
+    times = known | {sms: beside(bench, "Weir", low, job, POINT, POINT_SETTLE)[0] for sms, job in jobs.items() if sms not in known}
+    best = min(times, key=times.get)
+    if times["needed"] > BOUNDS["needed against the best"].limit * times[best]:
+        again = {name: [beside(bench, "Weir", low, jobs[name])[0]] for name in (best, "needed")}
+        for name, of in again.items():
+            of.append(beside(bench, "Weir", low, jobs[name])[0])
+        times |= {name: statistics.fmean(of) for name, of in again.items()}
+    return times
+
+
+def sweep(bench, lows, jobs, found):
+    """As in FLEP's figure 16, each pair. @jobs: HIGH to a dict: a number of SMs, the largest for `whole`, or "needed" to its
+    job. @found: of pairs()."""
+    order = sorted(((a, b) for a in found for b in found[a]), key=lambda pair: pair[::-1] not in SHOWN)
+    sms = sorted(of for of in next(iter(jobs.values())) if of != "needed")
+    curves, until = {}, time.monotonic() + SWEEP_SECONDS
+    for a, b in order:
+        if time.monotonic() > until:
+            break
+        _, whole, needed = found[a][b][0]
+        times = curves[a, b] = curve(bench, lows[a], jobs[b], {"needed": needed, max(sms): whole})
+        told = ", ".join(f"{of} {us:.0f} us" for of, us in times.items())
+        print(f"    {a}_{b}: HIGH's time by SMs: {told}", flush=True)
+    ratios = {pair: times["needed"] / min(times.values()) for pair, times in curves.items()}
+    bound = BOUNDS["needed against the best"]
+    within, worst = sum(ratio <= bound.limit for ratio in ratios.values()), max(ratios, key=ratios.get)
+    told = f"{within} of {len(ratios)} pairs within; mean {statistics.fmean(ratios.values()):.3f}x; worst {'_'.join(worst)}: "
+    told += ", ".join(f"{of} {us:.0f} us" for of, us in curves[worst].items())
+    bench.report.judge("needed against the best number of SMs, the worst pair", ratios[worst], bound, told)
+    if len(curves) < len(order):
+        bench.report.cut(f"the curves of {len(curves)} of {len(order)} pairs: {SWEEP_SECONDS} s were over")
     if bench.plots:
-        of = [job.sms for job in next(iter(swept.values()))]
-        plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", of, curves)
+        shown = {f"{a}_{b}": [times["needed"] / times[of] for of in sms] for (a, b), times in curves.items() if (b, a) in SHOWN}
+        plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", sms, shown)
 
 
 class Around:
@@ -204,8 +229,8 @@ def run(bench):
     lows = {a: papers.large(a) for a in names}
     of = ("NN", "MD") if short else tuple(papers.FLEP)
     highs = {b: [trivial(pool, b, copy) for copy in ("", WHOLE.name, NEEDED.name)] for b in of}
-    sms = (1, 2) if short else SMS
-    swept = {(b, a): [trivial(pool, b, NEEDED.name, n) for n in sms] for b, a in SWEPT if b in highs and a in lows}
+    sms, whole = ((1,), 2) if short else (SMS, ALL)
+    swept = {b: {n: trivial(pool, b, NEEDED.name, n) for n in sms} for b in highs}
     bench.report.cut(f"{sum(b != a for a in lows for b in highs)} of FLEP's 56 pairs: LOW is {', '.join(lows)}")
     pool.ensure("MPS", [*lows.values(), *(jobs[0] for jobs in highs.values())])
     pool.ensure("Weir", list(lows.values()))
@@ -213,12 +238,13 @@ def run(bench):
     pool.ensure("Weir", governed)
     parts = sum(client["leavesPart"] for client in pool.clients(lows.values()))
     bench.report.holds("LOW may leave a part of the GPU", parts == len(lows), f"{parts} of {len(lows)} clients")
-    judge_pairs(bench, pairs(bench, lows, highs))
+    found = pairs(bench, lows, highs)
+    judge_pairs(bench, found)
     pool.leave("MPS", [*lows.values(), *(jobs[0] for jobs in highs.values())])  # a server has 48 clients at most
-    curve = [job for jobs in swept.values() for job in jobs]
-    pool.ensure("Weir", curve)
-    sweep(bench, lows, highs, swept)
-    pool.leave("Weir", [*governed, *curve])
+    several = [job for of in swept.values() for job in of.values()]
+    pool.ensure("Weir", several)
+    sweep(bench, lows, {b: of | {whole: highs[b][1], "needed": highs[b][2]} for b, of in swept.items()}, found)
+    pool.leave("Weir", [*governed, *several])
     some = dict(list(lows.items())[:2])
     few_blocks(bench, some)
     if not importlib.util.find_spec("torch") or short:

@@ -24,6 +24,7 @@ CLOSE = 0.01  # relative error of a kernel's length that is not corrected: it va
 # Each worker with Weir first runs alone for so long: libweir measures, compiles and compares up to a dozen forms.
 SETTLE = 1.0  # seconds
 SETTLE_ROUNDS = 300  # at least
+SETTLE_BRIEF = 0.1  # seconds, if libweir has nothing to compare
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Job:
     """@tenant: empty: a slot of its own, of the lowest level. @copy: distinguishes jobs that are otherwise the same. @us: a
     round is one launch of @kernel, with as many passes over its data as take so long; 0: a round is the whole
     benchmark. @latency: us, WEIR_PREEMPT_LATENCY_US; 0: unset. @elements: size of the input; 0: that of class @size.
-    @sms: WEIR_YIELD_SMS; 0: unset. @form: WEIR_FORM; empty: unset. @simulated: class of the input on the simulated GPU."""
+    @sms: WEIR_YIELD_SMS; 0: unset. @form: WEIR_FORM; empty: unset. @simulated: class of the input on the simulated GPU.
+    @brief: its kernels are too short for forms."""
 
     workload: str
     size: str = "small"
@@ -44,6 +46,7 @@ class Job:
     sms: int = 0
     form: str = ""
     simulated: str = "trivial"
+    brief: bool = False
 
     def __str__(self):
         return f"{self.workload} ({self.us / 1e3:g} ms)" if self.us else f"{self.workload} ({self.size})"
@@ -151,7 +154,7 @@ class WorkerPool:
     def measure(self, mode, job):
         if job.us:
             self.set_passes(mode, job)
-        settle = max(SETTLE, SETTLE_ROUNDS * job.us / 1e6)
+        settle = SETTLE_BRIEF if job.brief else max(SETTLE, SETTLE_ROUNDS * job.us / 1e6)
         self.alone[mode, job] = self.round_us(mode, job, settle if mode == "Weir" else 0.2)
 
     def leave(self, mode, jobs):
