@@ -2,10 +2,27 @@
 
 #include "weir/base.h"
 
+/* The part that is off most is the one that is closest to a half. */
+static uint64_t steady_mean(const struct slice_rank *rank)
+{
+	uint64_t all = larger(rank->weights, 2), part = smaller(rank->most, all / 2);
+	double f = (double)larger(part, 1) / (double)all;
+	uint64_t mean = (uint64_t)(SLICE_STEADY_OFF / (f * (1 - f)) / rank->n);
+
+	return smaller(larger(mean, SLICE_SHARE), SLICE_STEADY);
+}
+
+static uint64_t mean_of(const struct slice_rank *rank)
+{
+	if (rank->above)
+		return SLICE_AMONG;
+	return rank->steady ? steady_mean(rank) : SLICE_SHARE;
+}
+
 /* By weight. If the smallest slice would be too short, all are longer. */
 static uint64_t share_of(const struct slice_rank *rank)
 {
-	uint64_t mean = rank->above ? SLICE_AMONG : SLICE_SHARE, total = mean * rank->n;
+	uint64_t total = mean_of(rank) * rank->n;
 	uint64_t shortest = rank->above ? SLICE_AMONG_MIN : SLICE_SHARE_MIN;
 	uint64_t weights = larger(rank->weights, 1);
 	uint64_t least = total * rank->least / weights;

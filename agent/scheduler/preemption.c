@@ -24,12 +24,13 @@ static bool has_server(const struct client *client)
 	return client->gpu->servers[client->level] && !preemption_works(client);
 }
 
-/* Clients of a server run in its channel group, and count as one. */
-static void add_server(struct slice_rank *rank, uint64_t weight)
+/* A client, or a server: its clients run in its channel group. */
+static void add_to_rank(struct slice_rank *rank, uint64_t weight)
 {
 	rank->n++;
 	rank->weights += weight;
 	rank->least = smaller(rank->least, weight);
+	rank->most = larger(rank->most, weight);
 }
 
 /* Idle clients of a level that is sliced now and then would only shorten the others' slices. */
@@ -44,7 +45,8 @@ static bool counts(const struct client *other, const struct client *own)
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
 	struct slice_rank rank = {.least = UINT64_MAX,
-				  .tight = own && objective_is_tight(own->tenant->slo)};
+				  .tight = own && objective_is_tight(own->tenant->slo),
+				  .steady = gpu->queues.levels[level].sliced};
 	uint64_t in_server = 0;
 
 	for (const struct client *other = gpu->clients; other; other = other->gpu_next) {
@@ -55,12 +57,11 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		in_server += has_server(other) ? other->entry.weight : 0;
 		if (!preemption_works(other) || !counts(other, own))
 			continue;
-		rank.n++;
-		rank.weights += other->entry.weight;
-		rank.least = smaller(rank.least, other->entry.weight);
+		add_to_rank(&rank, other->entry.weight);
+		rank.steady &= !other->tenant->compute_limit;
 	}
 	if (!own || (in_server && !takes_turns(gpu, level)))
-		add_server(&rank, larger(in_server, 1));
+		add_to_rank(&rank, larger(in_server, 1));
 	rank.weight = own ? own->entry.weight : larger(in_server, 1);
 	return rank;
 }

@@ -3,6 +3,8 @@
  * shorter than a run. */
 #include "scheduler-world.h"
 
+#include "scheduler/preemption.h"
+
 #include <stdio.h>
 
 #include "weir/base.h"
@@ -312,6 +314,12 @@ static unsigned n_held(void)
 	return n;
 }
 
+static void assert_slices(uint64_t us_of_share)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		assert_int_equal(world.clients[i].channels.slice, shares[i] * us_of_share);
+}
+
 /* Where the hardware can, it shares the GPU among clients that always have work, however their
  * kernels are predicted. Work that comes after a pause is served as without. */
 static void test_slices(void **state)
@@ -325,9 +333,15 @@ static void test_slices(void **state)
 	run_for(&machine, 3 * SETTLE);
 	assert_int_equal(n_held(), 0);
 	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
-	for (unsigned i = 0; i < CLIENTS; i++)
-		assert_int_equal(world.clients[i].channels.slice, shares[i] * 400);
+	assert_slices(500);
 	judge(&machine, 1, 110);
+	/* Beside a compute limit long slices are too coarse. */
+	world.tenants[1].compute_limit = 90;
+	preemption_set_slices(&world.gpu);
+	assert_slices(400);
+	world.tenants[1].compute_limit = 0;
+	preemption_set_slices(&world.gpu);
+	assert_slices(500);
 	/* For work that may come any time only long launches must leave. */
 	work(0, SCHEDULER_LONG_NS);
 	look_after(MS);

@@ -56,11 +56,54 @@ static void test_shares(void **state)
 	assert_int_equal(share(0, 0), 2000);
 }
 
+static void steady(uint64_t mine, unsigned n, uint64_t others, uint64_t us)
+{
+	struct slice_rank rank = {.steady = true,
+				  .n = n,
+				  .weight = mine,
+				  .weights = mine + (n - 1) * others,
+				  .least = mine < others ? mine : others,
+				  .most = mine < others ? others : mine};
+
+	assert_in_range(slice_for(&rank), us - us / 50, us + us / 50);
+	rank.above = true;
+	assert_true(slice_for(&rank) < SLICE_SHARE);
+}
+
+/* Longer slices, but in no window is a part off by more than 12 ms. */
+static void test_steady(void **state)
+{
+	(void)state;
+	steady(100, 2, 100, 20000);
+	steady(100, 3, 100, 18000);
+	steady(100, 4, 100, 16000);
+	steady(100, 8, 100, 13714);
+	steady(100, 40, 100, 12308);
+	steady(200, 4, 100, 20000); /* of 50 ms two fifths */
+	/* One that has most of the GPU. */
+	steady(300, 4, 100, 24000);
+	steady(700, 4, 100, 33600);
+	for (unsigned n = 2; n <= 64; n++) {
+		struct slice_rank rank = {.steady = true,
+					  .n = n,
+					  .weight = 100,
+					  .weights = 100 * n,
+					  .least = 100,
+					  .most = 100};
+		double part = 1.0 / n, cycle = (double)slice_for(&rank) * n;
+		assert_true(part * (1 - part) * cycle <= SLICE_STEADY_OFF);
+	}
+	/* Weights of nothing. */
+	struct slice_rank none = {.steady = true, .n = 2};
+	assert_in_range(slice_for(&none), SLICE_SHARE_MIN, SLICE_ABOVE);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_steady),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,17 @@
 
 #include "loop/governed.h"
 
-#define WORDS_NS     8000u /* between two looks of the GPU at demand and hold */
-#define CHECK_CYCLES 8192u
+#define WORDS_NS 8000u /* between two looks of the GPU at demand and hold */
+/* Between two by the same block: it stands still for 2 us, and others compute meanwhile. */
+#define BLOCK_WORDS_NS 16000u
+#define CHECK_CYCLES   8192u
+
+static uint32_t words_ns(uint32_t blocks)
+{
+	uint32_t apart = BLOCK_WORDS_NS / (blocks ? blocks : 1);
+
+	return apart > WORDS_NS ? apart : WORDS_NS;
+}
 
 int launches_begin(struct weir_loop *loop, void **params)
 {
@@ -20,7 +29,7 @@ int launches_begin(struct weir_loop *loop, void **params)
 		.ring = rings->ring,
 		.serial = ++loop->serial,
 		.poll_ns = loop->options.poll_ns,
-		.words_ns = WORDS_NS,
+		.words_ns = words_ns(loop->gpu.blocks),
 		.linger_ns = loop->stay.ns,
 		.check_cycles = CHECK_CYCLES,
 	};

@@ -12,6 +12,7 @@
 static uint64_t clock_ns;
 static struct weir_loop_report reports[2];
 static struct weir_loop loop;
+static struct weir_loop_args begun; /* with these the last launch began */
 
 uint64_t loop_now(void)
 {
@@ -27,8 +28,8 @@ void governed_launch(struct weir_loop *unused, struct weir_loop_args *args)
 int gpu_launch(struct gpu *gpu, const struct weir_loop_args *args, void **params)
 {
 	(void)gpu;
-	(void)args;
 	(void)params;
+	begun = *args;
 	return 0;
 }
 
@@ -113,6 +114,21 @@ static void a_kernel_cannot_have_run_for_longer_than_it_was_there(void **state)
 	assert_int_equal(told(), 40000);
 }
 
+/* A block that polls stands still, and a loop of one block has no other. */
+static void a_block_that_is_alone_polls_less_often(void **state)
+{
+	static const struct {
+		uint32_t blocks, ns;
+	} cases[] = {{1, 16000}, {2, 8000}, {132, 8000}, {32768, 8000}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(state);
+		loop.gpu.blocks = cases[i].blocks;
+		assert_int_equal(launches_begin(&loop, NULL), 0);
+		assert_int_equal(begun.words_ns, cases[i].ns);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +137,7 @@ int main(void)
 		cmocka_unit_test_setup(what_was_told_too_much_is_not_told_again, begin),
 		cmocka_unit_test_setup(a_kernel_cannot_have_run_for_longer_than_it_was_there,
 				       begin),
+		cmocka_unit_test(a_block_that_is_alone_polls_less_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,8 @@
  *
  *   a look, every 8192 cycles              two reads of device memory, at the same time
  *   a poll, one block at a time, every     two atomic operations and six accesses of device memory, three reads of
- *   8 us (1 us while a block waits)        host memory at the same time
+ *   8 us (1 us while a block waits, 16 us  host memory at the same time
+ *   in a loop of one busy block)
  *   a callback beyond the first two of     its state in device memory: about 14 accesses
  *   a block (WEIR_LOOP_SHARED)
  *
