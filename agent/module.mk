@@ -91,6 +91,7 @@ $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
 	pods_find pods_search pods_each pods_connected pods_hurry)))
 test-agent-pipes_LDFLAGS += $(test-channels_LDFLAGS)
+test-agent-unregistered_LDFLAGS += -Wl,--wrap=mps_end_work
 
 UNIT_TESTS += test-health
 test-health_SRC      := agent/tests/test-health.c

@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "reports/disobedience.h"
+#include "reports/ending.h"
 #include "reports/fault-domain.h"
 #include "reports/min-rate-report.h"
 #include "reports/overrun.h"
@@ -130,8 +131,12 @@ static void looked(struct monitor *monitor, uint64_t now)
 	for (unsigned i = 0; i < monitor->n; i++)
 		disobedience_look(report->events, report->pods, monitor->all[i].gpu);
 	for (unsigned i = 0; i < monitor->n; i++) {
-		overrun_look(monitor->all[i].gpu, report->mps, &report->config->overruns, now);
+		overrun_look(monitor->all[i].gpu, &report->config->overruns, now);
 		overrun_tell(report->events, report->pods, monitor->all[i].gpu);
+	}
+	for (unsigned i = 0; i < monitor->n; i++) {
+		ending_look(monitor->all[i].gpu, report->mps);
+		ending_tell(report->events, report->pods, monitor->all[i].gpu);
 	}
 	for (unsigned i = 0; i < monitor->n; i++)
 		min_rate_report_look(report->events, report->pods, monitor->all[i].gpu);
@@ -214,6 +219,7 @@ int report_init(struct report *report, struct loop *loop, bool standalone)
 	report->unregistered.config = &report->config->unregistered;
 	report->unregistered.pods = report->pods;
 	report->unregistered.events = report->events;
+	report->unregistered.mps = report->mps;
 	report->problems = (struct pod_report){.config = report->config,
 					       .gpus = &report->gpus->all,
 					       .pods = standalone ? NULL : report->pods,

@@ -1,8 +1,6 @@
 #include "daemon/unregistered.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -37,19 +35,6 @@ static const struct pod_container *sharing_container(const struct unregistered *
 	return container && container->share > 0 && container->share < 100 ? container : NULL;
 }
 
-/* By a pidfd, so that another process with the same PID is never killed. */
-static int kill_process(const struct gpu_process *process)
-{
-	pid_t pid = (pid_t)process->key.pid;
-	cleanup(closep) int fd = process_open(pid);
-
-	if (fd < 0)
-		return fd;
-	if (process_started(pid) != process->started)
-		return -ESRCH;
-	return process_signal(fd, SIGKILL);
-}
-
 static void report(struct unregistered *unregistered, const struct gpu_process *process,
 		   const struct pod *pod, const struct pod_container *container)
 {
@@ -63,21 +48,26 @@ static void report(struct unregistered *unregistered, const struct gpu_process *
 		    container->name, process->key.gpu->id);
 }
 
+/* By a pidfd, so that another process with the same PID is never killed. True once: its end has
+ * begun. */
+static bool end_process(struct unregistered *unregistered, struct gpu_process *process)
+{
+	pid_t pid = (pid_t)process->key.pid;
+	cleanup(closep) int fd = process_open(pid);
+	struct ending_process ends = {
+		.gpu = process->key.gpu, .pid = pid, .process = fd, .served = process->served};
+
+	return fd >= 0 && process_started(pid) == process->started &&
+	       ending_go_on(&process->ending, unregistered->mps, &ends);
+}
+
 static void end(struct unregistered *unregistered, struct gpu_process *process,
 		const struct pod *pod, const struct pod_container *container)
 {
-	int r = kill_process(process);
-
-	if (r == -ESRCH)
+	if (!end_process(unregistered, process))
 		return;
-	if (r < 0) {
-		log_limited(LOG_ERROR, 60, "cannot kill process %d: %s", (int)process->key.pid,
-			    strerror(-r));
-		return;
-	}
-	process->killed = true;
 	unregistered->n_killed++;
-	log_limited(LOG_WARNING, 1, "killed process %d of pod '%s'", (int)process->key.pid,
+	log_limited(LOG_WARNING, 1, "process %d of pod '%s' is killed", (int)process->key.pid,
 		    pod->name);
 	events_tell(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcessKilled",
 		    "container %s: killed a process that used %s without libweir", container->name,
@@ -88,7 +78,7 @@ static void judge(struct unregistered *unregistered, struct gpu_process *process
 {
 	const struct pod *pod;
 
-	if (is_client(process->key.gpu, (pid_t)process->key.pid)) {
+	if (!process->ending.begun && is_client(process->key.gpu, (pid_t)process->key.pid)) {
 		process->since = now;
 		process->reported = false;
 		return;
@@ -101,7 +91,7 @@ static void judge(struct unregistered *unregistered, struct gpu_process *process
 	if (!process->reported)
 		report(unregistered, process, pod, container);
 	process->reported = true;
-	if (unregistered->config->action == UNREGISTERED_KILL && !process->killed)
+	if (unregistered->config->action == UNREGISTERED_KILL)
 		end(unregistered, process, pod, container);
 }
 
@@ -134,8 +124,9 @@ static struct gpu_process *find_or_add(struct unregistered *unregistered, const 
 
 typedef nvmlReturn_t list_fn(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *out);
 
+/* @served: those of the list are clients of an MPS server. */
 static void look_at(struct unregistered *unregistered, const struct monitor_gpu *gpu, list_fn *list,
-		    uint64_t now)
+		    bool served, uint64_t now)
 {
 	unsigned n = UNREGISTERED_PROCESSES_MAX;
 
@@ -147,6 +138,7 @@ static void look_at(struct unregistered *unregistered, const struct monitor_gpu 
 		if (!process)
 			continue;
 		process->look = unregistered->look;
+		process->served = served;
 		judge(unregistered, process, now);
 	}
 }
@@ -163,9 +155,10 @@ void unregistered_look(struct unregistered *unregistered, struct monitor *monito
 		const struct monitor_gpu *gpu = &monitor->all[i];
 		if (!gpu->device)
 			continue;
-		look_at(unregistered, gpu, nvml->nvmlDeviceGetComputeRunningProcesses, now);
+		look_at(unregistered, gpu, nvml->nvmlDeviceGetComputeRunningProcesses, false, now);
 		/* The first list lacks clients of an MPS server. */
-		look_at(unregistered, gpu, nvml->nvmlDeviceGetMPSComputeRunningProcesses, now);
+		look_at(unregistered, gpu, nvml->nvmlDeviceGetMPSComputeRunningProcesses, true,
+			now);
 	}
 	HASH_ITER (hh, unregistered->all, process, next) {
 		if (process->look == unregistered->look)

@@ -14,10 +14,12 @@
 #include "config/config.h"
 #include "kubernetes/container.h"
 #include "daemon/monitor.h"
+#include "reports/ending.h"
 
 #define UNREGISTERED_PROCESSES_MAX 1024 /* read for each GPU */
 
 struct events;
+struct mps;
 struct pods;
 
 /* A process on a GPU. */
@@ -31,13 +33,16 @@ struct gpu_process {
 	uint64_t started; /* by /proc/PID/stat, because PIDs are used again */
 	uint64_t since;   /* when it was first seen, or last was a client */
 	uint64_t look;    /* number of the last look that saw it */
-	bool reported, killed;
+	bool reported;
+	bool served; /* it is a client of an MPS server */
+	struct ending ending;
 };
 
 struct unregistered {
 	const struct config_unregistered *config;
 	struct pods *pods;     /* NULL: no Kubernetes */
 	struct events *events; /* NULL: none are sent */
+	struct mps *mps;
 	struct gpu_process *all;
 	uint64_t look;
 	uint64_t n_killed;

@@ -1,13 +1,7 @@
 #include "reports/overrun.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-
-#include "common/process.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
-#include "mps/mps.h"
 #include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
@@ -76,54 +70,10 @@ static void report(struct client *client)
 		    (double)client->overrun.time / 1e9);
 }
 
-static void tell_end(struct client *client)
-{
-	struct usage *usage = tenant_usage(client->tenant, client->gpu);
-
-	if (client->overrun.ending)
-		return;
-	client->overrun.ending = true;
-	if (usage)
-		usage->quotas.overruns_killed++;
-	log_limited(LOG_WARNING, 1, WHOSE "process %d is killed: its kernel did not leave the GPU",
-		    WHO(client->tenant), (int)client->pid);
-}
-
-/* Its server ends its work, after which the process may end by itself. */
-static bool ends_work(struct client *client, struct mps *mps)
-{
-	return !client->overrun.killed && client_is_concurrent(client) &&
-	       mps_end_work(mps, client->gpu, client->pid) == MPS_ENDS_WORK;
-}
-
-static void end(struct client *client, struct mps *mps)
-{
-	if (ends_work(client, mps)) {
-		tell_end(client);
-		return;
-	}
-	int r = process_signal(client->process, SIGKILL);
-	if (r == -ESRCH)
-		return;
-	if (r < 0) {
-		log_limited(LOG_ERROR, 60, "cannot kill process %d: %s", (int)client->pid,
-			    strerror(-r));
-		return;
-	}
-	client->overrun.killed = true;
-	tell_end(client);
-}
-
-static void look(struct client *client, struct mps *mps, const struct config_overruns *config,
-		 uint64_t now)
+static void look(struct client *client, const struct config_overruns *config, uint64_t now)
 {
 	struct overrun *overrun = &client->overrun;
 
-	/* Its kernel may be gone. Its context is, then. */
-	if (overrun->ending && config->action == OVERRUNS_KILL) {
-		end(client, mps);
-		return;
-	}
 	count(client, now);
 	if (overrun->time < config->after * NS_PER_S)
 		return;
@@ -136,17 +86,16 @@ static void look(struct client *client, struct mps *mps, const struct config_ove
 	if (!overrun->told)
 		report(client);
 	if (config->action == OVERRUNS_KILL)
-		end(client, mps);
+		client_end(client, ENDING_OVERRUN);
 }
 
-void overrun_look(struct gpu *gpu, struct mps *mps, const struct config_overruns *config,
-		  uint64_t now)
+void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_t now)
 {
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		if (config->action == OVERRUNS_IGNORE)
 			client->overrun = (struct overrun){0};
 		else
-			look(client, mps, config, now);
+			look(client, config, now);
 	}
 }
 
@@ -163,11 +112,6 @@ void overrun_tell(struct events *events, struct pods *pods, const struct gpu *gp
 				    "wait for it, %llu times so far",
 				    client->tenant->container, gpu->id,
 				    (unsigned long long)usage->quotas.overruns);
-		if (usage->kills_told != usage->quotas.overruns_killed)
-			events_tell(events, pod, EVENT_WARNING, "KernelOverrunsKilled",
-				    "container %s: killed a process whose kernel did not leave %s",
-				    client->tenant->container, gpu->id);
 		usage->overruns_told = usage->quotas.overruns;
-		usage->kills_told = usage->quotas.overruns_killed;
 	}
 }

@@ -8,10 +8,7 @@
  * out of the others' way does not count. Where kernels run one after the other, the driver's count
  * must show that the process runs (hardware/process-use.h). A process that writes a wrong time
  * hides its overruns; what it cannot hide from is the hardware (scheduler/preemption.h).
- *
- * Under MPS a process that is killed in a kernel takes the work of its server's other clients with
- * it. So where the daemon is ours the server ends the client's work first, and the process ends at
- * a later look. */
+ * */
 #pragma once
 
 #include "config/config.h"
@@ -19,12 +16,10 @@
 #include "scheduler/gpu.h"
 
 struct events;
-struct mps;
 struct pods;
 
 /* Looks at all clients of @gpu. Call about once in a second. */
-void overrun_look(struct gpu *gpu, struct mps *mps, const struct config_overruns *config,
-		  uint64_t now);
+void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_t now);
 
 /* An event for each pod with new cases on @gpu. */
 void overrun_tell(struct events *events, struct pods *pods, const struct gpu *gpu);

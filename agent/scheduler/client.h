@@ -37,7 +37,20 @@ struct overrun {
 	uint64_t looked; /* when that was */
 	uint64_t asked;  /* when the driver was asked whether it runs; 0: not yet */
 	bool told;
-	bool ending; /* its process is killed, or its server ends its work before that */
+};
+
+/* Why the configuration has the agent end a process. */
+enum ending_reason {
+	ENDING_NONE,
+	ENDING_OVERRUN,
+	ENDING_DISOBEDIENCE,
+	ENDING_REASONS,
+};
+
+/* reports/ending.c's. */
+struct ending {
+	enum ending_reason reason; /* ENDING_NONE: the process is not to be ended */
+	bool begun;                /* it was killed, or its server ends its work before that */
 	bool killed;
 };
 
@@ -98,6 +111,7 @@ struct client {
 	uint64_t stopped_until; /* ns, as it was told; 0: it is not stopped */
 	bool ends_stops;        /* by itself, as was seen in this hold or an earlier one */
 	struct overrun overrun;
+	struct ending ending;
 
 	/* scheduler.c's. */
 	bool was_out;                /* client_is_out(), when its hold was written */
@@ -115,6 +129,13 @@ static inline bool client_is_concurrent(const struct client *client)
 {
 	return client->comes_concurrent ||
 	       atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
+}
+
+/* Its process is to be ended, at the next ending_look(). */
+static inline void client_end(struct client *client, enum ending_reason reason)
+{
+	if (!client->ending.reason)
+		client->ending.reason = reason;
 }
 
 /* It must not run, whatever the policy says, and takes no turns. */

@@ -1,6 +1,5 @@
 #include "scheduler/preemption.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "common/process.h"
@@ -214,7 +213,7 @@ static void disobeyed(struct client *client)
 		usage->quotas.disobeyed++;
 	if (client->gpu->kills_disobedient &&
 	    (client->ends_stops || preemption->disobeyed >= PREEMPTION_KILL))
-		process_signal(client->process, SIGKILL);
+		client_end(client, ENDING_DISOBEDIENCE);
 }
 
 /* Each place has a limit of its own: a client that does one thing all the time hides nothing else.

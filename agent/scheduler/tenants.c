@@ -125,7 +125,8 @@ void usage_add(struct usage *sum, const struct usage *more)
 	sum->quotas.compile_busy += more->quotas.compile_busy;
 	sum->quotas.disobeyed += more->quotas.disobeyed;
 	sum->quotas.overruns += more->quotas.overruns;
-	sum->quotas.overruns_killed += more->quotas.overruns_killed;
+	for (unsigned reason = 0; reason < ENDING_REASONS; reason++)
+		sum->quotas.killed[reason] += more->quotas.killed[reason];
 	if (more->memory_limit)
 		sum->memory_limit = more->memory_limit;
 }

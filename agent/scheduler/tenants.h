@@ -22,11 +22,12 @@
 
 /* What a container has of that which a GPU or the node has only so much of. */
 struct quotas {
-	uint64_t clients, bits, accounts;   /* as of tenant_read() and decider_read_memory() */
-	uint64_t refused;                   /* clients and accounts that it was refused */
-	uint64_t compile_busy;              /* kernels for which it was told to ask later */
-	uint64_t disobeyed;                 /* holds and stops that it ended by itself */
-	uint64_t overruns, overruns_killed; /* kernels that did not leave; processes ended for it */
+	uint64_t clients, bits, accounts; /* as of tenant_read() and decider_read_memory() */
+	uint64_t refused;                 /* clients and accounts that it was refused */
+	uint64_t compile_busy;            /* kernels for which it was told to ask later */
+	uint64_t disobeyed;               /* holds and stops that it ended by itself */
+	uint64_t overruns;                /* kernels that did not leave */
+	uint64_t killed[ENDING_REASONS];  /* processes that were ended, by reason */
 };
 
 /* Allocations that wait while the GPU is full (daemon/memory-wait.h). */
@@ -57,9 +58,10 @@ struct usage {
 	uint64_t memory_limit, memory_reserved;
 	struct memory_waits memory_waits;
 	struct quotas quotas;
-	uint64_t disobedience_told;         /* disobedience.c's */
-	uint64_t overruns_told, kills_told; /* overrun.c's */
-	bool memory_cut;                    /* the limit is less than the tenant asks for */
+	uint64_t disobedience_told;          /* disobedience.c's */
+	uint64_t overruns_told;              /* overrun.c's */
+	uint64_t kills_told[ENDING_REASONS]; /* ending.c's */
+	bool memory_cut;                     /* the limit is less than the tenant asks for */
 };
 
 struct tenant {

@@ -1,4 +1,5 @@
-/* Processes without libweir: reported or killed. The processes are real, their pods made up. */
+/* Processes without libweir: reported or killed. The processes are real, their pods made up, and
+ * the linker replaces the MPS server that may have them. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,23 @@
 static struct monitor monitor;
 static pid_t listed;
 static struct fake fake;
+
+/* What the server of the process says, and how often it was asked. */
+static struct {
+	enum mps_ending says;
+	unsigned asked;
+} server;
+
+enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid);
+
+enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid)
+{
+	assert_ptr_equal(mps, &agent.mps);
+	assert_ptr_equal(gpu, agent.gpus.all);
+	assert_int_equal(pid, listed);
+	server.asked++;
+	return server.says;
+}
 
 static nvmlReturn_t list(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *out)
 {
@@ -70,6 +88,7 @@ static int set_up(void **state)
 	monitor = (struct monitor){.n = 1, .nvml.nvmlDeviceGetComputeRunningProcesses = list};
 	monitor.all[0] = (struct monitor_gpu){.gpu = agent.gpus.all, .device = (nvmlDevice_t)&fake};
 	listed = 0;
+	server = (typeof(server)){.says = MPS_NOT_SERVED};
 	return 0;
 }
 
@@ -166,6 +185,26 @@ static void it_is_killed_if_the_configuration_says_so(void **state)
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGKILL);
 	assert_int_equal(agent.report.unregistered.n_killed, 1);
+	assert_int_equal(server.asked, 0);
+}
+
+static void under_mps_its_work_ends_first(void **state)
+{
+	(void)state;
+	make_pod(30);
+	agent.config.unregistered.action = UNREGISTERED_KILL;
+	monitor.nvml.nvmlDeviceGetComputeRunningProcesses = NULL;
+	monitor.nvml.nvmlDeviceGetMPSComputeRunningProcesses = list;
+	server.says = MPS_ENDS_WORK;
+	listed = start_process();
+	unregistered_look(&agent.report.unregistered, &monitor, T);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_int_equal(server.asked, 1);
+	assert_int_equal(waitpid(listed, NULL, WNOHANG), 0);
+	server.says = MPS_ENDED_WORK;
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER + 1);
+	assert_int_equal(waitpid(listed, NULL, 0), listed);
+	assert_int_equal(agent.report.unregistered.n_killed, 1);
 }
 
 static void a_new_process_with_its_pid_starts_from_zero(void **state)
@@ -192,6 +231,7 @@ int main(void)
 		TEST(a_client_is_not_reported),
 		TEST(processes_without_a_share_are_not_reported),
 		TEST(it_is_killed_if_the_configuration_says_so),
+		TEST(under_mps_its_work_ends_first),
 		TEST(a_new_process_with_its_pid_starts_from_zero),
 	};
 

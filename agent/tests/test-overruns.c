@@ -1,4 +1,5 @@
-/* Kernels that do not leave the GPU (reports/overrun.h). The clients' pages are the test's, their
+/* Kernels that do not leave the GPU (reports/overrun.h), and how processes end for that and for
+ * other reasons (reports/ending.h). The clients' pages are the test's, their
  * processes are children of it, and the linker replaces what the driver counts. */
 #include "scheduler-world.h"
 
@@ -12,7 +13,9 @@
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
 #include "mps/mps.h"
+#include "reports/ending.h"
 #include "reports/overrun.h"
+#include "scheduler/preemption.h"
 
 #include "weir/base.h"
 
@@ -130,7 +133,8 @@ static void stay(unsigned seconds, const struct config_overruns *config)
 	for (unsigned i = 0; i < seconds; i++) {
 		world.now += SECOND;
 		world.status[0].overrun += SECOND;
-		overrun_look(&world.gpu, NULL, config, world.now);
+		overrun_look(&world.gpu, config, world.now);
+		ending_look(&world.gpu, NULL);
 	}
 }
 
@@ -243,18 +247,18 @@ static void is_killed_by_config(void **state)
 	stay(8, &kills);
 	usage = tenant_usage(&world.tenants[0], &world.gpu);
 	assert_int_equal(usage->quotas.overruns, 1);
-	assert_int_equal(usage->quotas.overruns_killed, 1);
+	assert_int_equal(usage->quotas.killed[ENDING_OVERRUN], 1);
 	int status = 0;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	/* It is gone in a moment. */
 	stay(2, &kills);
-	assert_int_equal(usage->quotas.overruns_killed, 1);
+	assert_int_equal(usage->quotas.killed[ENDING_OVERRUN], 1);
 }
 
 static uint64_t killed(void)
 {
-	return tenant_usage(&world.tenants[0], &world.gpu)->quotas.overruns_killed;
+	return tenant_usage(&world.tenants[0], &world.gpu)->quotas.killed[ENDING_OVERRUN];
 }
 
 /* The server ends its work, after which it may report no kernel. Then its process ends. */
@@ -278,6 +282,40 @@ static void under_mps_its_work_ends_first(void **state)
 	stay(2, &kills);
 	assert_int_equal(server.asked, asked);
 	assert_int_equal(killed(), 1);
+}
+
+/* Whatever its process is to be ended for. */
+static void who_does_not_obey_ends_in_the_same_way(void **state)
+{
+	struct pods *some = (struct pods *)&events;
+	const struct usage *usage;
+
+	(void)state;
+	world.tenants[0].identity.in_pod = true;
+	world.gpu.kills_disobedient = true;
+	world.status[0].flags = WEIR_STATUS_CONCURRENT;
+	server.says = MPS_ENDS_WORK;
+	scheduler_hold(&world.scheduler, &world.clients[0], 1000 * SECOND);
+	for (unsigned i = 0; i < PREEMPTION_KILL; i++) {
+		assert_int_equal(world.clients[0].ending.reason, ENDING_NONE);
+		world.control[0].hold = 0;
+		look_after(MS);
+	}
+	usage = tenant_usage(&world.tenants[0], &world.gpu);
+	assert_int_equal(usage->quotas.disobeyed, PREEMPTION_KILL);
+	stay(1, &reports);
+	assert_int_equal(server.asked, 1);
+	assert_false(is_killed());
+	server.says = MPS_ENDED_WORK;
+	stay(1, &reports);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(usage->quotas.killed[ENDING_DISOBEDIENCE], 1);
+	assert_int_equal(usage->quotas.killed[ENDING_OVERRUN], 0);
+	ending_tell(NULL, some, &world.gpu);
+	ending_tell(NULL, some, &world.gpu);
+	assert_int_equal(events.n, 1);
+	assert_string_equal(events.last, "HoldDisobeyedKilled: container : killed a process that "
+					 "used GPU-x: it did not obey holds");
 }
 
 static void a_client_of_no_server_is_killed_at_once(void **state)
@@ -306,10 +344,11 @@ static void its_pod_is_told_once(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		stay(1, &kills);
 		overrun_tell(NULL, some, &world.gpu);
+		ending_tell(NULL, some, &world.gpu);
 	}
 	assert_int_equal(events.n, 2);
-	assert_string_equal(events.last, "KernelOverrunsKilled: container : killed a process whose "
-					 "kernel did not leave GPU-x");
+	assert_string_equal(events.last, "KernelOverrunsKilled: container : killed a process that "
+					 "used GPU-x: its kernel did not leave the GPU");
 }
 
 static void is_ignored_by_config(void **state)
@@ -336,6 +375,7 @@ int main(void)
 		TEST(the_driver_does_not_count_in_servers),
 		TEST(is_killed_by_config),
 		TEST(under_mps_its_work_ends_first),
+		TEST(who_does_not_obey_ends_in_the_same_way),
 		TEST(a_client_of_no_server_is_killed_at_once),
 		TEST(its_pod_is_told_once),
 		TEST(is_ignored_by_config),
