@@ -21,12 +21,12 @@ static void watch_forks(void)
 
 EXPORT CUresult cuInit(unsigned flags)
 {
-	static struct once forks;
+	static struct once forks, queue;
 
 	if (driver_ready()) {
 		once(&forks, watch_forks);
 		pipes_join();
-		launch_queue_lengthen();
+		once(&queue, launch_queue_lengthen);
 	}
 	return real(cuInit)(flags);
 }

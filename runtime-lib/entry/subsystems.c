@@ -73,7 +73,7 @@ const struct subsystem subsystems[] = {
 	{"waiting", STATE(waiters), .look = waiting_look, .work = waiting_work},
 	{"priority", STATE(launch_order), .open = priority_open, .stream_made = priority_stream_made,
 	 .work = priority_work},
-	{"loops", STATE(loops)},
+	{"loops", STATE(loops), .fork = loops_fork},
 	{"start", STATE(start), .look = start_look, .work = start_work},
 	{"predict", .round = predict_work},
 	{"code", .fork = code_fork},

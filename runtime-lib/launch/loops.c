@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 struct loops loops_table[CLIENTS_MAX];
 
@@ -153,4 +154,11 @@ struct loops_total loops_tell(const struct client *client, struct weir_status_pa
 	atomic_store(&status->loops_blocked, total.blocked);
 	atomic_store(&status->loops_blocked_time, total.blocked_time);
 	return total;
+}
+
+/* A forked child has no loops, and another thread may have held the lock. */
+void loops_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	memset(loops_table, 0, sizeof(loops_table));
 }

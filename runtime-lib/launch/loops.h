@@ -19,5 +19,8 @@ struct loops {
 };
 PER_CLIENT(loops)
 
+/* Column of the table (subsystem.h). */
+void loops_fork(void);
+
 /* Worker: adds up what they say. */
 struct loops_total loops_tell(const struct client *client, struct weir_status_page *status);

@@ -15,13 +15,33 @@
 
 static unsigned quarters = 4; /* of the usual length */
 
+/* Not by setenv(): it may free the list of variables while another thread reads it. The old list
+ * stays as it is, and nobody frees the new one. Without memory there is no variable. */
+static void set_variable(void)
+{
+	static char setting[] = VARIABLE "=" LONGEST;
+	static char **list;
+	size_t n = 0;
+
+	while (environ && environ[n])
+		n++;
+	list = calloc(n + 2, sizeof(*list));
+	if (!list)
+		return;
+	for (size_t i = 0; i < n; i++)
+		list[i] = environ[i];
+	list[n] = setting;
+	__atomic_store_n(&environ, list, __ATOMIC_RELEASE);
+}
+
 void launch_queue_lengthen(void)
 {
 	int version = 0;
 
 	if (access(connect_path(), F_OK) == 0 &&
-	    real(cuDriverGetVersion)(&version) == CUDA_SUCCESS && version >= FOLLOWS)
-		setenv(VARIABLE, LONGEST, 0);
+	    real(cuDriverGetVersion)(&version) == CUDA_SUCCESS && version >= FOLLOWS &&
+	    !getenv(VARIABLE))
+		set_variable();
 }
 
 /* As the driver reads it. Other values are the usual length, for the driver, too. */

@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-/* Before the driver's cuInit(), which reads the variable. Only in a process that an agent is there
- * for, and only with a driver that is known to follow the variable: a launch with more
- * continuations than there is room for would block. */
+/* Once, before the driver's cuInit(), which reads the variable. Only in a process that an agent is
+ * there for, and only with a driver that is known to follow the variable: a launch with more
+ * continuations than there is room for would block. Other threads may read variables meanwhile. */
 void launch_queue_lengthen(void);
 
 /* Reads the variable; before the first client. */

@@ -56,6 +56,36 @@ static void an_old_driver_gets_no_variable(void **state)
 	expect_queue(NULL, NULL, there, "0");
 }
 
+/* Another thread may be reading them. */
+static void the_variables_of_before_stay_as_they_were(void **state)
+{
+	(void)state;
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		setenv("WEIR_SOCKET", there, 1);
+		setenv("NULL_DRIVER_VERSION", FOLLOWS, 1);
+		char **before = environ, *first = environ[0];
+		size_t n = 0;
+		while (before[n])
+			n++;
+		if (cuInit(0) != CUDA_SUCCESS || cuInit(0) != CUDA_SUCCESS)
+			_exit(2);
+		char **after = environ;
+		if (after == before || before[n] || before[0] != first)
+			_exit(3);
+		if (strcmp(after[n], VARIABLE "=4x") != 0 || after[n + 1])
+			_exit(4);
+		/* The program may go on changing them. */
+		setenv("WEIR_TEST", "1", 1);
+		unsetenv("WEIR_SOCKET");
+		_exit(!getenv("WEIR_TEST") || getenv("WEIR_SOCKET") || !getenv(VARIABLE));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static int set_up(void **state)
 {
 	int file = mkstemp(there);
@@ -78,6 +108,7 @@ int main(void)
 		cmocka_unit_test(the_longest_where_an_agent_is),
 		cmocka_unit_test(a_pods_own_choice_stays),
 		cmocka_unit_test(an_old_driver_gets_no_variable),
+		cmocka_unit_test(the_variables_of_before_stay_as_they_were),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -6,9 +6,12 @@
 #include "inside.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -231,6 +234,51 @@ static void launches_of_loops_are_not_predicted(void **state)
 	context_gone(n);
 }
 
+static _Atomic int telling;
+
+static void *tell(void *status)
+{
+	while (atomic_load(&telling))
+		loops_tell(client, status);
+	return NULL;
+}
+
+/* A forked child, where another thread may have held the lock. */
+static int child_of_fork(void)
+{
+	struct weir_status_page status = {0};
+	pid_t pid = fork();
+	int end;
+
+	if (pid == 0) {
+		alarm(60); /* it hangs */
+		client_fork();
+		loops_tell(client, &status);
+		_exit(status.loops != 0);
+	}
+	assert_int_equal(waitpid(pid, &end, 0), pid);
+	return end;
+}
+
+static void a_forked_child_has_no_loops(void **state)
+{
+	struct weir_loop_state loop = {.size = sizeof(loop)};
+	struct weir_status_page status = {0};
+	pthread_t thread;
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	atomic_store(&telling, 1);
+	assert_int_equal(pthread_create(&thread, NULL, tell, &status), 0);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(child_of_fork(), 0);
+	atomic_store(&telling, 0);
+	pthread_join(thread, NULL);
+	weir_loops_end(STREAM(n, HIGH), &loop);
+	context_gone(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +289,7 @@ int main(void)
 		cmocka_unit_test(the_time_of_loops_is_what_they_say),
 		cmocka_unit_test(demand_ends_when_a_loop_has_left),
 		cmocka_unit_test(launches_of_loops_are_not_predicted),
+		cmocka_unit_test(a_forked_child_has_no_loops),
 	};
 
 	driver_load();
