@@ -77,6 +77,29 @@ static void parts_arrive_in_their_places(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
+/* What a block copies itself, with more such reads than small buffers, and with the sizes around
+ * the limits. The file is one part longer than what is read. */
+static void short_parts_arrive(void **state)
+{
+	static const size_t parts[] = {4097, 32768, 32769, 65535, 65536, 65537};
+	const struct weir_loop_options few = {.threads = 64, .staging = 1};
+
+	(void)state;
+	close(make_file(5 * 65537));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		assert_int_equal(cuMemsetD8(fx.out, 0, OUT_WORDS * sizeof(uint64_t)), CUDA_SUCCESS);
+		assert_int_equal(fixture_run("read_parts", i & 1 ? &few : &usual, parts[i]), 0);
+		uint8_t *got = take();
+		assert_int_equal(fx.seen[0], 4 * parts[i]);
+		assert_memory_equal(got, bytes, 4 * parts[i]);
+		assert_int_equal(got[4 * parts[i]], 0);
+		free(got);
+		fixture_text(256, fixture_path("to"));
+		assert_int_equal(fixture_run("copy_file", i & 1 ? &few : &usual, parts[i]), 0);
+		assert_int_equal(fx.seen[0], 5 * 65537);
+	}
+}
+
 /* Where the file system can tell, a reader leaves such reads to the engine. */
 static void files_outside_the_page_cache_are_read(void **state)
 {
@@ -216,6 +239,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_arrive_in_their_places),
+		cmocka_unit_test(short_parts_arrive),
 		cmocka_unit_test(files_outside_the_page_cache_are_read),
 		cmocka_unit_test(what_is_no_regular_file_is_read),
 		cmocka_unit_test(files_may_change_size_meanwhile),

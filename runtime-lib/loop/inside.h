@@ -33,7 +33,10 @@ struct slot {
 
 enum piece_state { PIECE_IO, PIECE_COPY };
 
-/* A staging buffer, and the part of a transfer that it has. */
+#define SMALL_PIECES 4u /* for each large one */
+
+/* A staging buffer, and the part of a transfer that it has. Large ones have STAGING_BYTES. Small
+ * ones have WEIR_LOOP_PART, and no event: the block copies from there. */
 struct piece {
 	struct io io;
 	void *buffer;
@@ -66,7 +69,9 @@ struct weir_loop {
 
 	void *staging;
 	struct piece *piece;
-	struct piece *idle;       /* pieces without a transfer */
+	struct piece *idle; /* large pieces without a transfer */
+	struct piece *idle_small;
+	struct piece *given;      /* small pieces that blocks copy from, or have copied from */
 	struct pieces in, out;    /* copies in flight, in order */
 	struct slot_list wanting; /* transfers that want buffers */
 

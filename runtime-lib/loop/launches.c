@@ -24,6 +24,7 @@ int launches_begin(struct weir_loop *loop, void **params)
 		.doorbells = rings->doorbells,
 		.answers = rings->answers,
 		.values = rings->values,
+		.parts = rings->parts,
 		.data = rings->data,
 		.callbacks = rings->callbacks,
 		.ring = rings->ring,

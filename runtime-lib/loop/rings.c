@@ -26,7 +26,7 @@ size_t rings_size(uint32_t slots, uint32_t ring)
 {
 	return pages(2 * sizeof(struct weir_loop_report)) +
 	       pages(slots * sizeof(struct weir_loop_request)) +
-	       2 * pages(ring * sizeof(uint64_t)) + pages(slots * sizeof(uint64_t)) +
+	       2 * pages(ring * sizeof(uint64_t)) + 2 * pages(slots * sizeof(uint64_t)) +
 	       (size_t)slots * WEIR_LOOP_INLINE;
 }
 
@@ -53,6 +53,7 @@ int rings_init(struct rings *rings, void *memory, uint32_t blocks, uint32_t call
 	rings->doorbells = part(&at, rings->ring * sizeof(uint64_t));
 	rings->answers = part(&at, rings->ring * sizeof(uint64_t));
 	rings->values = part(&at, rings->slots * sizeof(uint64_t));
+	rings->parts = part(&at, rings->slots * sizeof(uint64_t));
 	rings->data = at;
 	/* Not the data: there is much of it, and whoever reads it has written it before. */
 	memset(memory, 0, (size_t)(at - (uint8_t *)memory));
@@ -152,6 +153,16 @@ static void put(struct rings *rings, uint32_t slot, int64_t result)
 	__atomic_store_n(&rings->answers[rings->given & (rings->ring - 1)],
 			 WEIR_LOOP_ANSWER(slot, lap, result), __ATOMIC_RELEASE);
 	rings->given++;
+}
+
+void rings_put_part(struct rings *rings, uint32_t slot, const void *data)
+{
+	__atomic_store_n(&rings->parts[slot], (uint64_t)(uintptr_t)data, __ATOMIC_RELAXED);
+}
+
+bool rings_has_part(const struct rings *rings, uint32_t slot, const void *data)
+{
+	return __atomic_load_n(&rings->parts[slot], __ATOMIC_ACQUIRE) == (uint64_t)(uintptr_t)data;
 }
 
 void rings_answer(struct rings *rings, uint32_t slot, int64_t result)

@@ -14,7 +14,7 @@ struct rings {
 
 	/* Host memory that the kernel sees; the loop's. */
 	struct weir_loop_request *requests;
-	uint64_t *doorbells, *answers, *values;
+	uint64_t *doorbells, *answers, *values, *parts;
 	uint8_t *data;
 	struct weir_loop_report *reports; /* two */
 
@@ -40,6 +40,10 @@ bool rings_take(struct rings *rings,
 		void (*start)(void *context, uint32_t slot,
 			      const struct weir_loop_request *request),
 		void *context);
+
+/* Before the answer: its data is at @data, until rings_has_part() is false. */
+void rings_put_part(struct rings *rings, uint32_t slot, const void *data);
+bool rings_has_part(const struct rings *rings, uint32_t slot, const void *data);
 
 /* Answers the slot's request. */
 void rings_answer(struct rings *rings, uint32_t slot, int64_t result);

@@ -1,6 +1,7 @@
 /* Data of requests. Up to WEIR_LOOP_INLINE bytes lie beside the slot, where the kernel copies them
- * itself; also if it asked for more, and no more came. More goes through pinned staging buffers and
- * a copy engine, piece by piece:
+ * itself; also if it asked for more, and no more came. More goes through pinned staging buffers.
+ * The kernel reads up to WEIR_LOOP_PART bytes from there, as a copy engine takes at least 4 us for
+ * each copy. The rest is for copy engines, piece by piece:
  *
  *   read, receive:  file or socket -> buffer -> GPU
  *   write, send:    GPU -> buffer -> file or socket
@@ -64,15 +65,36 @@ static struct piece *take(struct pieces *list)
 	return piece;
 }
 
+static bool is_small(const struct piece *piece)
+{
+	return !piece->event;
+}
+
+static void push(struct piece **list, struct piece *piece)
+{
+	piece->next = *list;
+	*list = piece;
+}
+
+static struct piece *pop(struct piece **list)
+{
+	struct piece *piece = *list;
+
+	if (piece)
+		*list = piece->next;
+	return piece;
+}
+
 int transfers_init(struct weir_loop *loop, uint32_t buffers)
 {
 	loop->in.end = &loop->in.first;
 	loop->out.end = &loop->out.first;
 	loop->wanting = (struct slot_list){NO_SLOT, NO_SLOT};
-	loop->piece = calloc(buffers, sizeof(loop->piece[0]));
+	loop->piece = calloc((size_t)buffers * (1 + SMALL_PIECES), sizeof(loop->piece[0]));
 	if (!loop->piece)
 		return -ENOMEM;
-	loop->staging = gpu_host_alloc(&loop->gpu, (size_t)buffers * STAGING_BYTES);
+	loop->staging = gpu_host_alloc(
+		&loop->gpu, (size_t)buffers * (STAGING_BYTES + SMALL_PIECES * WEIR_LOOP_PART));
 	if (!loop->staging)
 		return -EIO;
 	for (uint32_t i = 0; i < buffers; i++) {
@@ -80,8 +102,13 @@ int transfers_init(struct weir_loop *loop, uint32_t buffers)
 		if (cuEventCreate(&piece->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 			return -EIO;
 		piece->buffer = (char *)loop->staging + (size_t)i * STAGING_BYTES;
-		piece->next = loop->idle;
-		loop->idle = piece;
+		push(&loop->idle, piece);
+	}
+	for (uint32_t i = 0; i < buffers * SMALL_PIECES; i++) {
+		struct piece *piece = &loop->piece[buffers + i];
+		piece->buffer = (char *)loop->staging + (size_t)buffers * STAGING_BYTES +
+				(size_t)i * WEIR_LOOP_PART;
+		push(&loop->idle_small, piece);
 	}
 	return 0;
 }
@@ -141,8 +168,7 @@ static void end_piece(struct weir_loop *loop, struct piece *piece)
 {
 	struct slot *slot = &loop->slots[piece->slot];
 
-	piece->next = loop->idle;
-	loop->idle = piece;
+	push(is_small(piece) ? &loop->idle_small : &loop->idle, piece);
 	slot->pieces--;
 	if (is_in(slot) && !wants_all(slot))
 		end_early(slot, piece->offset + piece->filled, 0);
@@ -150,9 +176,39 @@ static void end_piece(struct weir_loop *loop, struct piece *piece)
 	end_if_done(loop, slot);
 }
 
+/* All of the transfer. The block says when it has copied it. */
+static void give(struct weir_loop *loop, struct piece *piece)
+{
+	struct slot *slot = &loop->slots[piece->slot];
+
+	rings_put_part(&loop->rings, piece->slot, piece->buffer);
+	loop_count(&loop->counters.bytes_in, piece->filled);
+	push(&loop->given, piece);
+	slot->pieces--;
+	end_early(slot, piece->filled, 0);
+	end_if_done(loop, slot);
+}
+
+/* Small pieces that blocks have copied from are idle again. */
+static void take_back(struct weir_loop *loop)
+{
+	struct piece *piece, *rest = NULL;
+
+	while ((piece = pop(&loop->given)))
+		push(rings_has_part(&loop->rings, piece->slot, piece->buffer) ? &rest
+									      : &loop->idle_small,
+		     piece);
+	loop->given = rest;
+}
+
 static void copy(struct weir_loop *loop, struct piece *piece)
 {
 	struct slot *slot = &loop->slots[piece->slot];
+
+	if (is_small(piece)) {
+		give(loop, piece);
+		return;
+	}
 	uint64_t address = slot->request.address + piece->offset;
 	int r = is_in(slot) ? gpu_copy_in(&loop->gpu, address, piece->buffer, piece->filled,
 					  piece->event)
@@ -270,9 +326,7 @@ static void fill_buffers(struct weir_loop *loop)
 			end_if_done(loop, slot);
 			continue;
 		}
-		struct piece *piece = loop->idle;
-		loop->idle = piece->next;
-		begin_piece(loop, slot, piece);
+		begin_piece(loop, slot, pop(&loop->idle));
 		want(loop, slot);
 	}
 }
@@ -331,12 +385,29 @@ static void finish_inline(struct io *io)
 	requests_transferred(loop, slot, slot->issued ? (int64_t)slot->issued : io->result);
 }
 
+/* False: the transfer is none for a small piece, or blocks still copy from all of them. */
+static bool begin_small(struct weir_loop *loop, struct slot *slot)
+{
+	struct piece *piece;
+
+	if (!is_in(slot) || slot->request.size > WEIR_LOOP_PART)
+		return false;
+	if (!loop->idle_small)
+		take_back(loop);
+	piece = pop(&loop->idle_small);
+	if (piece)
+		begin_piece(loop, slot, piece);
+	return piece != NULL;
+}
+
 static void begin_staged(struct weir_loop *loop, struct slot *slot)
 {
 	slot->issued = slot->pieces = 0;
 	slot->end = UINT64_MAX;
 	slot->error = 0;
 	slot->listed = false;
+	if (begin_small(loop, slot))
+		return;
 	want(loop, slot);
 	fill_buffers(loop);
 }
@@ -390,6 +461,8 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 {
 	slot->io.flags = flags;
 	if (slot->request.size > WEIR_LOOP_INLINE) {
+		/* A block that had no place for the last part has left it there. */
+		rings_put_part(&loop->rings, slot_number(loop, slot), NULL);
 		begin_large(loop, slot);
 		return;
 	}

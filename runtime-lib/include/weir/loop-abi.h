@@ -24,10 +24,11 @@ extern "C" {
 #define WEIR_LOOP_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
-#define WEIR_LOOP_CALLBACKS_MAX 32u         /* of a block at a time */
-#define WEIR_LOOP_SLOTS_MAX     32768u      /* of a loop */
-#define WEIR_LOOP_INLINE        4096u       /* bytes beside a slot, for data up to this size */
-#define WEIR_LOOP_CAPTURE       112u        /* bytes of a callback's captured state */
+#define WEIR_LOOP_CALLBACKS_MAX 32u    /* of a block at a time */
+#define WEIR_LOOP_SLOTS_MAX     32768u /* of a loop */
+#define WEIR_LOOP_INLINE        4096u  /* bytes beside a slot, for data up to this size */
+#define WEIR_LOOP_PART          65536u /* bytes that a block copies from host memory, at most */
+#define WEIR_LOOP_CAPTURE       112u   /* bytes of a callback's captured state */
 #define WEIR_LOOP_SIZE_MAX      0x7ffff000u /* bytes of one read, write, receive or send */
 #define WEIR_LOOP_NO_SLOT       0xffffu
 
@@ -147,7 +148,11 @@ struct weir_loop_args {
 	uint64_t *doorbells;
 	const uint64_t *answers;
 	const uint64_t *values; /* of each slot: what does not fit into an answer */
-	uint8_t *data;          /* WEIR_LOOP_INLINE bytes of each slot */
+	/* Of each slot: where in host memory the data of an answer is, if it is more than
+	 * WEIR_LOOP_INLINE and at most WEIR_LOOP_PART bytes; 0: where it belongs already. The block
+	 * writes 0 when it has copied them. */
+	uint64_t *parts;
+	uint8_t *data; /* WEIR_LOOP_INLINE bytes of each slot */
 	struct weir_loop_report *report;
 	const uint64_t *demand; /* leave if a bit of demand_mask is set there; NULL: never */
 	uint64_t demand_mask;
@@ -161,7 +166,7 @@ struct weir_loop_args {
 	uint32_t check_cycles; /* between two looks of a busy block */
 	uint32_t reserved0;
 };
-WEIR_LOOP_ASSERT(sizeof(struct weir_loop_args) == 120, "parameter layout");
+WEIR_LOOP_ASSERT(sizeof(struct weir_loop_args) == 128, "parameter layout");
 
 #ifdef __cplusplus
 }

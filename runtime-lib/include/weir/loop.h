@@ -38,7 +38,8 @@ struct weir_loop_options {
 	uint32_t shared;  /* bytes of dynamic shared memory */
 	uint32_t callbacks; /* of a block at a time; 0: 8; at most 32 */
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
-	uint32_t staging;   /* buffers of 1 MiB for large transfers; 0: 16; at most 1024 */
+	/* Buffers of 1 MiB for large transfers, with four of 64 KiB each; 0: 16; at most 1024 */
+	uint32_t staging;
 	/* Threads that copy from the page cache into these buffers. They start when they are needed
 	 * and sleep when there is nothing to copy. 0: half of the cores that the process may use,
 	 * at least 1, at most 8; at most 64 */

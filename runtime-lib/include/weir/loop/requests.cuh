@@ -78,7 +78,7 @@ inline __device__ int open(loop &l, const char *path, int flags, int mode, F cal
 			    callback);
 }
 /* Result: bytes read; fewer than @size at the end of the file, 0 behind it. Up to
- * WEIR_LOOP_INLINE bytes come over PCIe by the block's own loads, more by a copy engine. At most
+ * WEIR_LOOP_PART bytes come over PCIe by the block's own loads, more by a copy engine. At most
  * WEIR_LOOP_SIZE_MAX bytes, else -EINVAL. */
 template <class F>
 inline __device__ int read(loop &l, int file, void *to, uint64_t size, uint64_t offset, F callback)

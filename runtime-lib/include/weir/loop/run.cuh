@@ -40,6 +40,22 @@ inline __device__ bool loop::next_()
 	return !leaves;
 }
 
+/* Data of an answer, from host memory. Where a copy engine has delivered it, there is none. */
+inline __device__ void loop::deliver_(void *to, uint32_t slot, uint32_t size)
+{
+	const weir_loop_args &args = detail::here().args;
+	const bool in_part = size > WEIR_LOOP_INLINE;
+	const uint8_t *from =
+		in_part ? reinterpret_cast<const uint8_t *>(detail::peek(&args.parts[slot]))
+			: args.data + uint64_t{slot} * WEIR_LOOP_INLINE;
+
+	if (from)
+		detail::copy_in(to, from, size);
+	detail::barrier(); /* all have read where the data is */
+	if (in_part && from && detail::first_thread())
+		detail::poke(&args.parts[slot], uint64_t{0});
+}
+
 inline __device__ void loop::dispatch_()
 {
 	/* The next one behind the last, so that none waits for ever. */
@@ -54,13 +70,8 @@ inline __device__ void loop::dispatch_()
 		requests_ &= ~(1u << i);
 		result = detail::peek(&block_().results[i]);
 		void *deliver = reinterpret_cast<void *>(callback.deliver);
-		if (deliver && result > 0 && result <= WEIR_LOOP_INLINE) {
-			detail::copy_in(deliver,
-					detail::here().args.data +
-						uint64_t{slot_(i)} * WEIR_LOOP_INLINE,
-					static_cast<uint32_t>(result));
-			detail::barrier();
-		}
+		if (deliver && result > 0 && result <= WEIR_LOOP_PART)
+			deliver_(deliver, slot_(i), static_cast<uint32_t>(result));
 	}
 	reinterpret_cast<detail::invoke_function>(callback.invoke)(*this, callback.capture, result);
 	unused_ |= 1u << i;

@@ -143,6 +143,7 @@ class loop
 	/* run.cuh */
 	__device__ bool next_();
 	__device__ void dispatch_();
+	__device__ void deliver_(void *to, uint32_t slot, uint32_t size);
 	__device__ void load_();
 	__device__ void begin_();
 	__device__ void leave_(bool ended);
