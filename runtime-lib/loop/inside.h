@@ -5,13 +5,13 @@
 #include "loop/handles.h"
 #include "loop/stay.h"
 #include "loop/rings.h"
+#include "loop/staging.h"
 #include "loop/workers.h"
 
 #include "weir/loop-link.h"
 #include "weir/loop.h"
 
-#define NO_SLOT       UINT32_MAX
-#define STAGING_BYTES (1u << 20)
+#define NO_SLOT UINT32_MAX
 
 enum waits { WAITS_FILE, WAITS_NET, WAITS_TIMER, WAITS_CALL, WAITS_KINDS };
 
@@ -31,22 +31,6 @@ struct slot {
 	bool listed;     /* in the list of those that want buffers */
 };
 
-enum piece_state { PIECE_IO, PIECE_COPY };
-
-#define SMALL_PIECES 4u /* for each large one */
-
-/* A staging buffer, and the part of a transfer that it has. Large ones have STAGING_BYTES. Small
- * ones have WEIR_LOOP_PART, and no event: the block copies from there. */
-struct piece {
-	struct io io;
-	void *buffer;
-	CUevent event;
-	uint32_t slot;
-	uint64_t offset, size, filled;
-	enum piece_state state;
-	struct piece *next; /* the free list, or the copies in flight */
-};
-
 struct pieces {
 	struct piece *first, **end;
 };
@@ -61,18 +45,18 @@ struct weir_loop {
 	void *shared; /* with the kernel */
 	struct rings rings;
 	struct io_engine *engine;
-	struct workers *readers; /* copy from the page cache into staging buffers */
+	struct workers *readers; /* copy from the page cache into staging buffers; open files */
 	struct cufile cufile;
 	bool cufile_tried;
 	struct handles handles;
 	struct slot *slots;
 
-	void *staging;
-	struct piece *piece;
-	struct piece *idle; /* large pieces without a transfer */
-	struct piece *idle_small;
+	struct staging staging;
+	void *staged;             /* its memory */
 	struct piece *given;      /* small pieces that blocks copy from, or have copied from */
-	struct pieces in, out;    /* copies in flight, in order */
+	struct pieces ready;      /* have been read, in order */
+	struct pieces in, out;    /* copies under way, in order; the first piece of each */
+	uint64_t copying;         /* bytes of `in` */
 	struct slot_list wanting; /* transfers that want buffers */
 
 	uint32_t *timers; /* a heap of slots, the next one first */
@@ -81,7 +65,7 @@ struct weir_loop {
 	uint64_t retry; /* when to accept again */
 
 	uint32_t operations;     /* of the engine, not reaped */
-	uint32_t reading;        /* of the readers, not reaped */
+	uint32_t reading;        /* operations of the readers, not reaped */
 	_Atomic uint32_t serial; /* of the last launch */
 	_Atomic bool on_gpu;
 	bool has_run;
@@ -105,8 +89,8 @@ uint64_t loop_now(void); /* CLOCK_MONOTONIC in ns */
 
 /* Hands an operation to the engine; `finish` is called when it has ended. */
 void loop_submit(struct weir_loop *loop, struct io *io);
-/* The same for a read, which begins in the page cache if there is a reader. */
-void loop_submit_read(struct weir_loop *loop, struct io *io);
+/* The same for an OPEN, or a READ of what may be in the page cache: a reader tries first. */
+void loop_submit_to_reader(struct weir_loop *loop, struct io *io);
 static inline void loop_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
@@ -143,6 +127,8 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags);
 /* Goes on with copies that have ended. True: there were some. */
 bool transfers_look(struct weir_loop *loop);
 bool transfers_copying(const struct weir_loop *loop);
+/* A copy of the piece's data has ended. */
+void transfer_copied(struct weir_loop *loop, struct piece *piece, int error);
 /* A transfer has ended, with this result. */
 void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t result);
 

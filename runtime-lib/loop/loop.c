@@ -22,7 +22,7 @@
 #define FILES_MAX     1048576u
 #define STAGING_MAX   1024u
 #define BATCHES       64 /* of the kernel at a time */
-#define READERS_USUAL 8
+#define READERS_USUAL 12
 #define READERS_MAX   64u
 
 static _Thread_local char new_error[200];
@@ -43,21 +43,25 @@ void loop_submit(struct weir_loop *loop, struct io *io)
 }
 
 /* What is not in the page cache, the engine reads: there many reads wait at a time. It also knows
- * what is wrong with the others. */
-static void finish_cached(struct weir_loop *loop, struct io *io)
+ * what is wrong with the others, and opens files if no reader can be started. */
+static void finish_reader(struct weir_loop *loop, struct io *io)
 {
+	bool engine = io->result == -EAGAIN || (io->kind == IO_READ_CACHED && io->result < 0);
+
 	loop->reading--;
-	io->kind = IO_READ;
-	if (io->result < 0)
+	if (io->kind == IO_READ_CACHED)
+		io->kind = IO_READ;
+	if (engine)
 		loop_submit(loop, io);
 	else
 		io->finish(io);
 }
 
-void loop_submit_read(struct weir_loop *loop, struct io *io)
+void loop_submit_to_reader(struct weir_loop *loop, struct io *io)
 {
 	io->owner = loop;
-	io->kind = IO_READ_CACHED;
+	if (io->kind == IO_READ)
+		io->kind = IO_READ_CACHED;
 	loop->reading++;
 	workers_submit(loop->readers, io);
 }
@@ -74,7 +78,7 @@ static bool finish_operations(struct weir_loop *loop)
 		some = true;
 	}
 	while (loop->reading && (io = workers_reap(loop->readers))) {
-		finish_cached(loop, io);
+		finish_reader(loop, io);
 		some = true;
 	}
 	return some;
@@ -119,7 +123,9 @@ static uint32_t usual_readers(void)
 	cpu_set_t set;
 	int cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 
-	return cores < 2 ? 1 : cores < 2 * READERS_USUAL ? (uint32_t)cores / 2 : READERS_USUAL;
+	int readers = cores * 3 / 4;
+
+	return readers < 1 ? 1 : readers < READERS_USUAL ? (uint32_t)readers : READERS_USUAL;
 }
 
 /* Fills in defaults. */
@@ -151,7 +157,8 @@ static int take_options(struct weir_loop *loop, const struct weir_loop_options *
 
 static int start_engine(struct weir_loop *loop)
 {
-	uint32_t most = loop->rings.slots + loop->options.files + loop->options.staging;
+	uint32_t most =
+		loop->rings.slots + loop->options.files + staging_pieces(loop->options.staging);
 
 	int r = -ENOSYS;
 
@@ -159,7 +166,8 @@ static int start_engine(struct weir_loop *loop)
 		r = io_uring_engine.new(&loop->engine, most);
 	if (r)
 		r = io_pool_engine.new(&loop->engine, most);
-	return r ? r : workers_new(&loop->readers, loop->options.readers, loop->engine->event);
+	return r ? r
+		 : workers_new(&loop->readers, loop->options.readers, true, loop->engine->event);
 }
 
 static int set_up(struct weir_loop *loop, CUfunction kernel)

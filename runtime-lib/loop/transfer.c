@@ -10,16 +10,16 @@
  * Pieces of files are in flight together. Those of sockets follow each other, since order matters.
  * A receive ends with what has come, unless it asks for all.
  */
-#include "loop/inside.h"
+#include "loop/copies.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4u           /* pieces of one transfer in flight, at least */
-#define ALIGNED  4096u        /* what O_DIRECT wants */
-#define READER   (32u << 10)  /* readers get more; waking one takes longer than reading this */
-#define PART     (256u << 10) /* a reader is given no less, if there is more */
+#define TOGETHER 4u          /* pieces of one transfer in flight, at least */
+#define ALIGNED  4096u       /* what O_DIRECT wants */
+#define READER   (32u << 10) /* readers get more; waking one takes longer than reading this */
+#define TURN     (4u << 20) /* bytes that one of several transfers is given buffers for at a time */
 
 static bool is_in(const struct slot *slot)
 {
@@ -49,77 +49,21 @@ static struct piece *piece_of(struct io *io)
 	return (struct piece *)((char *)io - offsetof(struct piece, io));
 }
 
-static void append(struct pieces *list, struct piece *piece)
-{
-	piece->next = NULL;
-	*list->end = piece;
-	list->end = &piece->next;
-}
-
-static struct piece *take(struct pieces *list)
-{
-	struct piece *piece = list->first;
-
-	if (piece && !(list->first = piece->next))
-		list->end = &list->first;
-	return piece;
-}
-
-static bool is_small(const struct piece *piece)
-{
-	return !piece->event;
-}
-
-static void push(struct piece **list, struct piece *piece)
-{
-	piece->next = *list;
-	*list = piece;
-}
-
-static struct piece *pop(struct piece **list)
-{
-	struct piece *piece = *list;
-
-	if (piece)
-		*list = piece->next;
-	return piece;
-}
-
 int transfers_init(struct weir_loop *loop, uint32_t buffers)
 {
-	loop->in.end = &loop->in.first;
-	loop->out.end = &loop->out.first;
 	loop->wanting = (struct slot_list){NO_SLOT, NO_SLOT};
-	loop->piece = calloc((size_t)buffers * (1 + SMALL_PIECES), sizeof(loop->piece[0]));
-	if (!loop->piece)
-		return -ENOMEM;
-	loop->staging = gpu_host_alloc(
-		&loop->gpu, (size_t)buffers * (STAGING_BYTES + SMALL_PIECES * WEIR_LOOP_PART));
-	if (!loop->staging)
+	loop->staged = gpu_host_alloc(&loop->gpu, staging_size(buffers));
+	if (!loop->staged)
 		return -EIO;
-	for (uint32_t i = 0; i < buffers; i++) {
-		struct piece *piece = &loop->piece[i];
-		if (cuEventCreate(&piece->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-			return -EIO;
-		piece->buffer = (char *)loop->staging + (size_t)i * STAGING_BYTES;
-		push(&loop->idle, piece);
-	}
-	for (uint32_t i = 0; i < buffers * SMALL_PIECES; i++) {
-		struct piece *piece = &loop->piece[buffers + i];
-		piece->buffer = (char *)loop->staging + (size_t)buffers * STAGING_BYTES +
-				(size_t)i * WEIR_LOOP_PART;
-		push(&loop->idle_small, piece);
-	}
-	return 0;
+	int r = staging_init(&loop->staging, loop->staged, buffers);
+	return r ? r : copies_init(loop);
 }
 
 void transfers_deinit(struct weir_loop *loop)
 {
-	for (uint32_t i = 0; loop->piece && i < loop->options.staging; i++)
-		if (loop->piece[i].event)
-			cuEventDestroy(loop->piece[i].event);
-	free(loop->piece);
-	gpu_host_free(loop->staging);
+	copies_deinit(loop);
+	staging_deinit(&loop->staging);
+	gpu_host_free(loop->staged);
 }
 
 static void end_early(struct slot *slot, uint64_t at, int64_t error)
@@ -168,7 +112,7 @@ static void end_piece(struct weir_loop *loop, struct piece *piece)
 {
 	struct slot *slot = &loop->slots[piece->slot];
 
-	push(is_small(piece) ? &loop->idle_small : &loop->idle, piece);
+	staging_give(&loop->staging, piece);
 	slot->pieces--;
 	if (is_in(slot) && !wants_all(slot))
 		end_early(slot, piece->offset + piece->filled, 0);
@@ -183,7 +127,8 @@ static void give(struct weir_loop *loop, struct piece *piece)
 
 	rings_put_part(&loop->rings, piece->slot, piece->buffer);
 	loop_count(&loop->counters.bytes_in, piece->filled);
-	push(&loop->given, piece);
+	piece->next = loop->given;
+	loop->given = piece;
 	slot->pieces--;
 	end_early(slot, piece->filled, 0);
 	end_if_done(loop, slot);
@@ -192,36 +137,17 @@ static void give(struct weir_loop *loop, struct piece *piece)
 /* Small pieces that blocks have copied from are idle again. */
 static void take_back(struct weir_loop *loop)
 {
-	struct piece *piece, *rest = NULL;
+	struct piece **at = &loop->given;
 
-	while ((piece = pop(&loop->given)))
-		push(rings_has_part(&loop->rings, piece->slot, piece->buffer) ? &rest
-									      : &loop->idle_small,
-		     piece);
-	loop->given = rest;
-}
-
-static void copy(struct weir_loop *loop, struct piece *piece)
-{
-	struct slot *slot = &loop->slots[piece->slot];
-
-	if (is_small(piece)) {
-		give(loop, piece);
-		return;
+	while (*at) {
+		struct piece *piece = *at;
+		if (rings_has_part(&loop->rings, piece->slot, piece->buffer)) {
+			at = &piece->next;
+			continue;
+		}
+		*at = piece->next;
+		staging_give(&loop->staging, piece);
 	}
-	uint64_t address = slot->request.address + piece->offset;
-	int r = is_in(slot) ? gpu_copy_in(&loop->gpu, address, piece->buffer, piece->filled,
-					  piece->event)
-			    : gpu_copy_out(&loop->gpu, piece->buffer, address, piece->size,
-					   piece->event);
-
-	if (r) {
-		end_early(slot, piece->offset, r);
-		end_piece(loop, piece);
-		return;
-	}
-	piece->state = PIECE_COPY;
-	append(is_in(slot) ? &loop->in : &loop->out, piece);
 }
 
 /* A read may be short in the middle of a file. Only whole, aligned pieces go around the page cache.
@@ -242,7 +168,7 @@ static void submit(struct weir_loop *loop, struct piece *piece, int flags)
 	piece->io.offset = offset;
 	piece->io.flags = flags;
 	if (piece->io.kind == IO_READ && !direct && piece->io.size > READER)
-		loop_submit_read(loop, &piece->io);
+		loop_submit_to_reader(loop, &piece->io);
 	else
 		loop_submit(loop, &piece->io);
 }
@@ -262,10 +188,14 @@ static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t resul
 	if (!piece->offset && piece->filled <= WEIR_LOOP_INLINE) {
 		memcpy(rings_data(&loop->rings, piece->slot), piece->buffer, piece->filled);
 		end_piece(loop, piece);
-	} else if (piece->filled)
-		copy(loop, piece);
-	else
+	} else if (!piece->filled) {
 		end_piece(loop, piece);
+	} else if (piece->units) {
+		copies_in(loop, piece);
+		copies_begin(loop);
+	} else {
+		give(loop, piece);
+	}
 }
 
 static void finish(struct io *io)
@@ -285,27 +215,28 @@ static void finish(struct io *io)
 	fill_buffers(loop);
 }
 
-/* Readers that have nothing to do share what is left of a read. */
+/* Readers that have nothing to do share what is left of a read, if no other transfer is there for
+ * them. */
 static uint64_t size_of_piece(const struct weir_loop *loop, const struct slot *slot)
 {
 	uint64_t left = slot->request.size - slot->issued, size = STAGING_BYTES;
 
 	if (slot->request.op == WEIR_LOOP_READ && slot->handle->direct < 0 &&
-	    loop->reading < loop->options.readers)
-		size = left / (loop->options.readers - loop->reading) / ALIGNED * ALIGNED;
-	if (size < PART)
-		size = PART;
+	    loop->wanting.first == NO_SLOT && loop->reading < loop->options.readers)
+		size = left / (loop->options.readers - loop->reading) / STAGING_UNIT * STAGING_UNIT;
+	if (size < STAGING_UNIT)
+		size = STAGING_UNIT;
 	if (size > STAGING_BYTES)
 		size = STAGING_BYTES;
 	return left < size ? left : size;
 }
 
-static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece)
+static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece,
+			uint64_t size)
 {
-
 	piece->slot = slot_number(loop, slot);
 	piece->offset = slot->issued;
-	piece->size = size_of_piece(loop, slot);
+	piece->size = size;
 	piece->filled = 0;
 	piece->io.finish = finish;
 	slot->issued += piece->size;
@@ -313,54 +244,62 @@ static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece 
 	if (is_in(slot))
 		submit(loop, piece, slot->io.flags);
 	else
-		copy(loop, piece);
+		copies_out(loop, piece);
+}
+
+/* Pieces of one transfer that follow each other are likely to lie side by side. */
+static void take_turn(struct weir_loop *loop, struct slot *slot)
+{
+	uint64_t end = slot->issued + TURN;
+
+	while (slot->issued < end && has_more(loop, slot)) {
+		uint64_t size = size_of_piece(loop, slot);
+		struct piece *piece = staging_take(&loop->staging, size);
+		if (!piece)
+			return;
+		uint64_t room = (uint64_t)piece->units * STAGING_UNIT;
+		begin_piece(loop, slot, piece, size < room ? size : room);
+	}
 }
 
 /* Transfers take buffers by turns. One that waited for a buffer may have ended meanwhile. */
 static void fill_buffers(struct weir_loop *loop)
 {
-	while (loop->idle && loop->wanting.first != NO_SLOT) {
+	while (loop->staging.idle && loop->wanting.first != NO_SLOT) {
 		struct slot *slot = &loop->slots[slot_list_take(loop, &loop->wanting)];
 		slot->listed = false;
 		if (!has_more(loop, slot)) {
 			end_if_done(loop, slot);
 			continue;
 		}
-		begin_piece(loop, slot, pop(&loop->idle));
+		take_turn(loop, slot);
 		want(loop, slot);
 	}
 }
 
-static bool look(struct weir_loop *loop, struct pieces *list)
+void transfer_copied(struct weir_loop *loop, struct piece *piece, int error)
 {
-	bool some = false;
-	int r;
+	struct slot *slot = &loop->slots[piece->slot];
 
-	while (list->first && (r = gpu_copied(&loop->gpu, list->first->event)) != -EAGAIN) {
-		struct piece *piece = take(list);
-		struct slot *slot = &loop->slots[piece->slot];
-		some = true;
-		if (r) {
-			end_early(slot, piece->offset, -EFAULT);
-			end_piece(loop, piece);
-		} else if (is_in(slot)) {
-			loop_count(&loop->counters.bytes_in, piece->filled);
-			end_piece(loop, piece);
-		} else {
-			loop_count(&loop->counters.bytes_out, piece->size);
-			submit(loop, piece, 0);
-		}
+	if (error) {
+		end_early(slot, piece->offset, error);
+		end_piece(loop, piece);
+	} else if (is_in(slot)) {
+		loop_count(&loop->counters.bytes_in, piece->filled);
+		end_piece(loop, piece);
+	} else {
+		loop_count(&loop->counters.bytes_out, piece->size);
+		submit(loop, piece, 0);
 	}
-	return some;
 }
 
 bool transfers_look(struct weir_loop *loop)
 {
-	bool in = look(loop, &loop->in), out = look(loop, &loop->out);
+	bool some = copies_look(loop);
 
-	if (in || out)
+	if (some)
 		fill_buffers(loop);
-	return in || out;
+	return some;
 }
 
 bool transfers_copying(const struct weir_loop *loop)
@@ -392,11 +331,11 @@ static bool begin_small(struct weir_loop *loop, struct slot *slot)
 
 	if (!is_in(slot) || slot->request.size > WEIR_LOOP_PART)
 		return false;
-	if (!loop->idle_small)
+	if (!loop->staging.small)
 		take_back(loop);
-	piece = pop(&loop->idle_small);
+	piece = staging_take_small(&loop->staging);
 	if (piece)
-		begin_piece(loop, slot, piece);
+		begin_piece(loop, slot, piece, slot->request.size);
 	return piece != NULL;
 }
 

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-#define STACK (256u << 10)
+#define STACK    (256u << 10)
+#define WATCH_NS 50000u
 
 struct queue {
 	struct io *first, **end;
@@ -19,8 +22,9 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct queue todo, done;
-	bool ends, watched;
-	unsigned threads, threads_max, idle, queued;
+	bool ends, watched, eager;
+	unsigned threads, threads_max, idle, sleeping;
+	_Atomic unsigned queued, ended; /* of both lists; written with the lock */
 	int event;
 	pthread_t thread[];
 };
@@ -100,9 +104,44 @@ static int64_t perform(struct io *io)
 static void finish(struct workers *workers, struct io *io)
 {
 	append(&workers->done, io);
+	workers->ended++;
 	if (workers->watched)
 		eventfd_write(workers->event, 1);
 	workers->watched = false;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Until something is queued, or WATCH_NS are over. */
+static void watch_queue(const struct workers *workers)
+{
+	uint64_t end = now_ns() + WATCH_NS;
+
+	while (!atomic_load_explicit(&workers->queued, memory_order_relaxed) && now_ns() < end)
+		continue;
+}
+
+/* With the lock; there was nothing to do. */
+static void rest(struct workers *workers)
+{
+	workers->idle++;
+	if (workers->eager) {
+		pthread_mutex_unlock(&workers->lock);
+		watch_queue(workers);
+		pthread_mutex_lock(&workers->lock);
+	}
+	if (!workers->todo.first && !workers->ends) {
+		workers->sleeping++;
+		pthread_cond_wait(&workers->more, &workers->lock);
+		workers->sleeping--;
+	}
+	workers->idle--;
 }
 
 static void *work(void *data)
@@ -113,9 +152,7 @@ static void *work(void *data)
 	while (!workers->ends) {
 		struct io *io = take(&workers->todo);
 		if (!io) {
-			workers->idle++;
-			pthread_cond_wait(&workers->more, &workers->lock);
-			workers->idle--;
+			rest(workers);
 			continue;
 		}
 		workers->queued--;
@@ -144,7 +181,7 @@ static void start_thread(struct workers *workers)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-int workers_new(struct workers **out, unsigned threads, int event)
+int workers_new(struct workers **out, unsigned threads, bool eager, int event)
 {
 	struct workers *workers = calloc(1, sizeof(*workers) + threads * sizeof(pthread_t));
 
@@ -155,6 +192,7 @@ int workers_new(struct workers **out, unsigned threads, int event)
 	workers->todo.end = &workers->todo.first;
 	workers->done.end = &workers->done.first;
 	workers->threads_max = threads;
+	workers->eager = eager;
 	workers->event = event;
 	*out = workers;
 	return 0;
@@ -175,26 +213,35 @@ void workers_free(struct workers *workers)
 	free(workers);
 }
 
+/* Threads that are not busy and do not sleep either take what is queued without being woken. */
 void workers_submit(struct workers *workers, struct io *io)
 {
+	bool wakes = false;
+
 	pthread_mutex_lock(&workers->lock);
 	if (workers->idle <= workers->queued && workers->threads < workers->threads_max)
 		start_thread(workers);
 	if (workers->threads) {
 		append(&workers->todo, io);
 		workers->queued++;
-		pthread_cond_signal(&workers->more);
+		wakes = workers->sleeping && workers->queued > workers->idle - workers->sleeping;
 	} else {
 		io->result = -EAGAIN;
 		finish(workers, io);
 	}
 	pthread_mutex_unlock(&workers->lock);
+	if (wakes)
+		pthread_cond_signal(&workers->more);
 }
 
+/* The lock is left to the threads while there is nothing. */
 struct io *workers_reap(struct workers *workers)
 {
+	if (!atomic_load_explicit(&workers->ended, memory_order_relaxed))
+		return NULL;
 	pthread_mutex_lock(&workers->lock);
 	struct io *io = take(&workers->done);
+	workers->ended--;
 	pthread_mutex_unlock(&workers->lock);
 	return io;
 }

@@ -5,9 +5,11 @@
 
 struct workers;
 
-/* At most @threads, which start when they are needed. @event: an eventfd, which workers_watch() is
- * about; stays the caller's. -ENOMEM. */
-int workers_new(struct workers **out, unsigned threads, int event);
+/* At most @threads, which start when they are needed. @eager: a thread that has ended an operation
+ * watches for the next one for some 50 us before it sleeps: it then begins at once, and the caller
+ * need not wake it. @event: an eventfd, which workers_watch() is about; stays the caller's.
+ * -ENOMEM. */
+int workers_new(struct workers **out, unsigned threads, bool eager, int event);
 
 /* Nothing is submitted. NULL is fine. */
 void workers_free(struct workers *workers);

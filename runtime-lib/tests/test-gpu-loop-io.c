@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,7 +341,7 @@ static void workers_are_limited_and_tell_once(void **state)
 	unsigned reaped = 0;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, event), 0);
+	assert_int_equal(workers_new(&workers, 3, false, event), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		ios[i] = (struct io){.kind = IO_CALL, .run = be_busy, .size = i};
 		workers_submit(workers, &ios[i]);
@@ -376,6 +377,46 @@ static void workers_are_limited_and_tell_once(void **state)
 	close(event);
 }
 
+static int64_t count_up(struct io *io)
+{
+	atomic_fetch_add((_Atomic unsigned *)io->buffer, 1);
+	return 0;
+}
+
+/* Whether threads sleep, watch the queue, or are about to do the other, everything is done once. */
+static void eager_threads_miss_nothing(void **state)
+{
+	enum { ROUNDS = 300, AT_ONCE = 5 };
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct io ios[AT_ONCE];
+	struct workers *workers;
+	_Atomic unsigned done = 0;
+
+	(void)state;
+	assert_int_equal(workers_new(&workers, 3, true, event), 0);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned n = 1 + round % AT_ONCE;
+		for (unsigned i = 0; i < n; i++) {
+			ios[i] = (struct io){.kind = IO_CALL, .run = count_up, .buffer = &done};
+			workers_submit(workers, &ios[i]);
+		}
+		for (unsigned reaped = 0; reaped < n;) {
+			if (workers_reap(workers))
+				reaped++;
+			else if (!workers_watch(workers))
+				assert_int_equal(poll(&(struct pollfd){event, POLLIN, 0}, 1, 60000),
+						 1);
+		}
+		usleep(round % 7 * 20); /* around the time for which they watch */
+	}
+	workers_free(workers);
+	unsigned all = 0;
+	for (unsigned round = 0; round < ROUNDS; round++)
+		all += 1 + round % AT_ONCE;
+	assert_int_equal(done, all);
+	close(event);
+}
+
 static int64_t read_by_worker(struct workers *workers, int fd, void *buffer, size_t size)
 {
 	struct io io = {.kind = IO_READ_CACHED, .fd = fd, .buffer = buffer, .size = size}, *done;
@@ -397,7 +438,7 @@ static void workers_read_the_page_cache(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%s/cached", folder);
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(workers_new(&workers, 1, event), 0);
+	assert_int_equal(workers_new(&workers, 1, false, event), 0);
 	assert_int_equal(write(fd, "abc", 3), 3);
 	assert_int_equal(read_by_worker(workers, fd, back, sizeof(back)), 3);
 	assert_string_equal(back, "abc");
@@ -422,6 +463,7 @@ int main(void)
 		BOTH(functions_run),
 		BOTH(a_wait_can_be_ended),
 		cmocka_unit_test(workers_are_limited_and_tell_once),
+		cmocka_unit_test(eager_threads_miss_nothing),
 		cmocka_unit_test(workers_read_the_page_cache),
 	};
 	struct io_engine *probe;

@@ -1,0 +1,192 @@
+/* A copy engine needs about 2.5 us between two copies, in which it could move 128 KiB. So pieces
+ * that lie side by side in the staging memory and on the GPU are copied together, also those of
+ * several requests. They are not waited for: while enough is being copied, what has been read is
+ * left where it is, and may get neighbours. */
+#include "loop/copies.h"
+
+#include <errno.h>
+
+#define COPYING \
+	(4u << 20)        /* bytes of copies to the GPU under way; beyond them the next one waits */
+#define JOINED (4u << 20) /* bytes of one copy, at most */
+
+int copies_init(struct weir_loop *loop)
+{
+	loop->in.end = &loop->in.first;
+	loop->out.end = &loop->out.first;
+	loop->ready.end = &loop->ready.first;
+	for (uint32_t i = 0; i < loop->staging.units; i++)
+		if (cuEventCreate(&loop->staging.piece[i].event, CU_EVENT_DISABLE_TIMING) !=
+		    CUDA_SUCCESS)
+			return -EIO;
+	return 0;
+}
+
+void copies_deinit(struct weir_loop *loop)
+{
+	for (uint32_t i = 0; loop->staging.piece && i < loop->staging.units; i++)
+		if (loop->staging.piece[i].event)
+			cuEventDestroy(loop->staging.piece[i].event);
+}
+
+static void append(struct pieces *list, struct piece *piece)
+{
+	piece->next = NULL;
+	*list->end = piece;
+	list->end = &piece->next;
+}
+
+static struct piece *take(struct pieces *list)
+{
+	struct piece *piece = list->first;
+
+	if (piece && !(list->first = piece->next))
+		list->end = &list->first;
+	return piece;
+}
+
+static void remove_from(struct pieces *list, const struct piece *piece)
+{
+	for (struct piece **at = &list->first; *at; at = &(*at)->next) {
+		if (*at != piece)
+			continue;
+		if (!(*at = piece->next))
+			list->end = at;
+		return;
+	}
+}
+
+static uint64_t address_of(const struct weir_loop *loop, const struct piece *piece)
+{
+	return loop->slots[piece->slot].request.address + piece->offset;
+}
+
+/* @b is ready, and begins where @a ends. */
+static bool joins(const struct weir_loop *loop, const struct piece *a, const struct piece *b)
+{
+	return b->state == PIECE_READY && b->buffer == a->buffer + a->filled &&
+	       address_of(loop, b) == address_of(loop, a) + a->filled;
+}
+
+static struct piece *ready_before(const struct weir_loop *loop, const struct piece *piece)
+{
+	for (struct piece *before = loop->ready.first; before; before = before->next)
+		if (joins(loop, before, piece))
+			return before;
+	return NULL;
+}
+
+/* The first of the pieces that are copied with @piece, which is ready. They are ready no longer.
+ * @bytes: of all of them. */
+static struct piece *join(struct weir_loop *loop, struct piece *piece, uint64_t *bytes)
+{
+	struct piece *first = piece, *last, *more;
+
+	*bytes = piece->filled;
+	while ((more = ready_before(loop, first)) && *bytes + more->filled <= JOINED) {
+		*bytes += more->filled;
+		more->joined = first;
+		first = more;
+	}
+	piece->joined = NULL;
+	for (last = piece; (more = staging_behind(&loop->staging, last)) &&
+			   joins(loop, last, more) && *bytes + more->filled <= JOINED;
+	     last = more) {
+		*bytes += more->filled;
+		last->joined = more;
+		more->joined = NULL;
+	}
+	for (struct piece *each = first; each; each = each->joined) {
+		remove_from(&loop->ready, each);
+		each->state = PIECE_COPY;
+	}
+	return first;
+}
+
+static void end_all(struct weir_loop *loop, struct piece *first, int error)
+{
+	for (struct piece *piece = first, *next; piece; piece = next) {
+		next = piece->joined; /* before the piece is another transfer's */
+		transfer_copied(loop, piece, error);
+	}
+}
+
+static int begin(struct weir_loop *loop, struct piece *first, uint64_t bytes)
+{
+	int r = gpu_copy_in(&loop->gpu, address_of(loop, first), first->buffer, bytes,
+			    first->event);
+
+	if (r)
+		return r;
+	loop->copying += bytes;
+	append(&loop->in, first);
+	return 0;
+}
+
+/* The driver refuses a copy into two allocations, and one with a wrong address. So what it refuses
+ * is copied piece by piece, and no request suffers from another's address. */
+static void begin_each(struct weir_loop *loop, struct piece *first)
+{
+	for (struct piece *piece = first, *next; piece; piece = next) {
+		next = piece->joined;
+		piece->joined = NULL;
+		int r = begin(loop, piece, piece->filled);
+		if (r)
+			transfer_copied(loop, piece, r);
+	}
+}
+
+void copies_begin(struct weir_loop *loop)
+{
+	while (loop->ready.first && loop->copying < COPYING) {
+		uint64_t bytes;
+		struct piece *first = join(loop, loop->ready.first, &bytes);
+
+		if (begin(loop, first, bytes))
+			begin_each(loop, first);
+	}
+}
+
+void copies_in(struct weir_loop *loop, struct piece *piece)
+{
+	piece->state = PIECE_READY;
+	append(&loop->ready, piece);
+}
+
+void copies_out(struct weir_loop *loop, struct piece *piece)
+{
+	int r = gpu_copy_out(&loop->gpu, piece->buffer, address_of(loop, piece), piece->size,
+			     piece->event);
+
+	piece->state = PIECE_COPY;
+	piece->joined = NULL;
+	if (r)
+		transfer_copied(loop, piece, r);
+	else
+		append(&loop->out, piece);
+}
+
+static bool look(struct weir_loop *loop, struct pieces *list)
+{
+	bool some = false;
+	int r;
+
+	while (list->first && (r = gpu_copied(&loop->gpu, list->first->event)) != -EAGAIN) {
+		struct piece *first = take(list);
+
+		for (struct piece *piece = first; list == &loop->in && piece; piece = piece->joined)
+			loop->copying -= piece->filled;
+		end_all(loop, first, r ? -EFAULT : 0);
+		some = true;
+	}
+	return some;
+}
+
+bool copies_look(struct weir_loop *loop)
+{
+	bool in = look(loop, &loop->in), out = look(loop, &loop->out);
+
+	if (in)
+		copies_begin(loop);
+	return in || out;
+}
