@@ -12,7 +12,7 @@
 enum io_kind {
 	IO_OPEN,        /* path, flags, mode; result: a descriptor */
 	IO_READ,        /* once: may be short */
-	IO_READ_CACHED, /* of workers alone: once, what is in the page cache; -EAGAIN: nothing */
+	IO_READ_CACHED, /* of workers alone: what is in the page cache; -EAGAIN: nothing */
 	IO_WRITE,       /* all of it, unless it fails */
 	IO_FSYNC,
 	IO_ACCEPT,   /* result: a descriptor */
@@ -37,6 +37,7 @@ struct io {
 	socklen_t address_size;
 	int64_t (*run)(struct io *io);
 
+	bool at_end;                   /* READ_CACHED: nothing is behind what was read */
 	int64_t result;                /* or a negative errno */
 	void (*finish)(struct io *io); /* by whoever reaps it */
 	void *owner;

@@ -167,6 +167,7 @@ static void submit(struct weir_loop *loop, struct piece *piece, int flags)
 	piece->io.size = piece->size - piece->filled;
 	piece->io.offset = offset;
 	piece->io.flags = flags;
+	piece->io.at_end = false;
 	if (piece->io.kind == IO_READ && !direct && piece->io.size > READER)
 		loop_submit_to_reader(loop, &piece->io);
 	else
@@ -179,7 +180,7 @@ static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t resul
 
 	if (result > 0)
 		piece->filled += (uint64_t)result;
-	if (result > 0 && piece->filled < piece->size && wants_all(slot)) {
+	if (result > 0 && piece->filled < piece->size && wants_all(slot) && !piece->io.at_end) {
 		submit(loop, piece, 0);
 		return;
 	}

@@ -62,13 +62,29 @@ static int64_t write_all(struct io *io)
 }
 
 /* Some file systems cannot tell whether they would wait. */
-static ssize_t read_cached(struct io *io)
+static ssize_t read_cached_once(const struct io *io, uint64_t done)
 {
-	struct iovec part = {.iov_base = io->buffer, .iov_len = io->size};
-	ssize_t n = preadv2(io->fd, &part, 1, (off_t)io->offset, RWF_NOWAIT);
+	struct iovec part = {.iov_base = (uint8_t *)io->buffer + done, .iov_len = io->size - done};
+	off_t offset = (off_t)(io->offset + done);
+	ssize_t n = preadv2(io->fd, &part, 1, offset, RWF_NOWAIT);
 
 	if (n < 0 && errno == EOPNOTSUPP)
-		n = pread(io->fd, io->buffer, io->size, (off_t)io->offset);
+		n = pread(io->fd, part.iov_base, part.iov_len, offset);
+	return n;
+}
+
+/* A short read is followed by another, which says whether the file ends there. */
+static ssize_t read_cached(struct io *io)
+{
+	ssize_t n = read_cached_once(io, 0), more = 1;
+
+	io->at_end = false;
+	for (uint64_t done = n > 0 ? (uint64_t)n : 0; n > 0 && more > 0 && done < io->size;) {
+		more = read_cached_once(io, done);
+		done += more > 0 ? (uint64_t)more : 0;
+		n = (ssize_t)done;
+		io->at_end = !more;
+	}
 	return n;
 }
 

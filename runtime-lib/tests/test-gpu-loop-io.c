@@ -417,7 +417,8 @@ static void eager_threads_miss_nothing(void **state)
 	close(event);
 }
 
-static int64_t read_by_worker(struct workers *workers, int fd, void *buffer, size_t size)
+static int64_t read_by_worker(struct workers *workers, int fd, void *buffer, size_t size,
+			      bool at_end)
 {
 	struct io io = {.kind = IO_READ_CACHED, .fd = fd, .buffer = buffer, .size = size}, *done;
 
@@ -426,6 +427,7 @@ static int64_t read_by_worker(struct workers *workers, int fd, void *buffer, siz
 		usleep(100);
 	assert_ptr_equal(done, &io);
 	assert_int_equal(workers_watch(workers), false);
+	assert_int_equal(io.at_end, at_end);
 	return io.result;
 }
 
@@ -440,10 +442,11 @@ static void workers_read_the_page_cache(void **state)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(workers_new(&workers, 1, false, event), 0);
 	assert_int_equal(write(fd, "abc", 3), 3);
-	assert_int_equal(read_by_worker(workers, fd, back, sizeof(back)), 3);
+	assert_int_equal(read_by_worker(workers, fd, back, sizeof(back), true), 3);
+	assert_int_equal(read_by_worker(workers, fd, back, 3, false), 3);
 	assert_string_equal(back, "abc");
 	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(read_by_worker(workers, ends[0], back, sizeof(back)), -ESPIPE);
+	assert_int_equal(read_by_worker(workers, ends[0], back, sizeof(back), false), -ESPIPE);
 	workers_free(workers);
 	close(ends[0]);
 	close(ends[1]);

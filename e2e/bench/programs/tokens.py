@@ -45,7 +45,7 @@ def main():
         file.flush()
         pipeline = token_pipeline.Pipeline(
             file.name.encode(), len(texts), DIMENSION, MASK, offsets.data_ptr(), vocabulary.data_ptr(), table.data_ptr(),
-            numbers.data_ptr(), tensor.data_ptr(), 0, 0,
+            numbers.data_ptr(), tensor.data_ptr(), 0,
         )  # fmt: skip
         seconds = token_pipeline.load(options.library)(ctypes.byref(pipeline), 1)
     wanted = torch.tensor(token_pipeline.numbers_of(texts, words), dtype=torch.int32).cuda()

@@ -211,7 +211,7 @@ static double run_loop(void *program)
 
 	workload_upload(device, &transfer->job, sizeof(transfer->job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
-	weir_loop_free(loop);
+	host_loop_end(loop);
 	check_device(transfer);
 	return seconds;
 }

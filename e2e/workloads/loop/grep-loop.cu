@@ -23,14 +23,14 @@ static __device__ void write_matches(weir::loop &l, grep_job *job)
 	});
 }
 
-/* The next file is opened while this one is closed. */
+/* The slot takes its next file when this one is closed, so it never has more than one request under way. */
 static __device__ void end_file(weir::loop &l, grep_job *job, uint8_t *chunk, int file)
 {
-	weir::file::close(l, file, [](weir::loop &, int64_t) {});
-	if (block_add(&job->done, 1u) + 1 == job->files)
+	bool is_last = block_add(&job->done, 1u) + 1 == job->files;
+
+	weir::file::close(l, file, [=](weir::loop &later, int64_t) { next_file(later, job, chunk); });
+	if (is_last)
 		write_matches(l, job);
-	else
-		next_file(l, job, chunk);
 }
 
 /* The next chunk begins where a word that crosses the end of this one may begin. */

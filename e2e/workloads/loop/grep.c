@@ -254,7 +254,8 @@ static double run_loop(void *program)
 	struct grep *grep = program;
 	const struct weir_loop_options options = {.blocks = (uint32_t)grep->blocks,
 						  .threads = GREP_THREADS,
-						  .callbacks = 2 * (uint32_t)grep->slots + 1,
+						  /* and the one that runs, and the end */
+						  .callbacks = (uint32_t)grep->slots + 2,
 						  .staging = STAGING,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
@@ -278,7 +279,7 @@ static double run_loop(void *program)
 	job.matches = matches;
 	workload_upload(device, &job, sizeof(job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
-	weir_loop_free(loop);
+	host_loop_end(loop);
 	return seconds;
 }
 

@@ -1,5 +1,6 @@
 #include "host.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,17 @@ double host_loop_run(struct weir_loop *loop, void **parameters)
 		workload_fail("the loop has ended with %d: %s", code,
 			      strerror(code < 0 ? -code : code));
 	return seconds;
+}
+
+void host_loop_end(struct weir_loop *loop)
+{
+	struct weir_loop_stats stats;
+
+	weir_loop_stats(loop, &stats);
+	fprintf(stderr,
+		"loop: on the GPU for %.3f ms; %" PRIu64 " requests in %" PRIu64 " batches\n",
+		(double)stats.ran_ns / 1e6, stats.requests, stats.batches);
+	weir_loop_free(loop);
 }
 
 const struct host_way *host_way_find(const struct host_way *ways, size_t n, const char *name)

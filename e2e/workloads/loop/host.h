@@ -11,6 +11,8 @@ struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *o
 /* Runs it; fails unless it ends by itself with code 0. @parameters: as for cuLaunchKernel(); the
  * first one is not used. Returns the seconds that it ran. The caller frees the loop. */
 double host_loop_run(struct weir_loop *loop, void **parameters);
+/* Says on stderr how long it was on the GPU, and frees it. */
+void host_loop_end(struct weir_loop *loop);
 
 /* A way to do the same work. It returns seconds. */
 struct host_way {

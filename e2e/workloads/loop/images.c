@@ -238,7 +238,7 @@ static double run_loop(void *program)
 	CU(cuCtxSynchronize());
 	workload_upload(device, &match->job, sizeof(match->job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
-	weir_loop_free(loop);
+	host_loop_end(loop);
 	return seconds;
 }
 

@@ -7,7 +7,7 @@ loop-parts = $(patsubst %,$(LOOP_DIR)/%.c,$1) $(patsubst %,$(WORKLOAD_GEN)/loop/
 LOOP_PIPELINE := $(call loop-parts,pipeline host,tokens tokens-loop) e2e/workloads/workload.c
 
 loop-throttle_SRC  := $(call loop-parts,throttle leaves host,throttle)
-loop-ports_SRC      = $(call loop-parts,ports host,parts) $(PAPERS_SRC)
+loop-ports_SRC      = $(call loop-parts,ports host,$(patsubst %,parts-%,boxes angles keys suffixes)) $(PAPERS_SRC)
 loop-ports_CFLAGS  := $(kernels_CFLAGS)
 loop-server_SRC    := $(call loop-parts,server serve-loop front service host,services server-loop)
 loop-client_SRC    := $(call loop-parts,client service,) e2e/workloads/samples.c

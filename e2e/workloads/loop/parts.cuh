@@ -1,4 +1,8 @@
-/* Two ways to run parts of a kernel's work (parts.h) with scheduling points between them. */
+/* Two ways to run parts of a kernel's work (parts.h) with scheduling points between them.
+ *
+ * A loop's callbacks are called through pointers, so the compiler gives each loop of a module the shared
+ * memory and the registers of the most demanding callback in the module. Kernels that share a file
+ * therefore cost each other blocks and cache: each program of the papers has its own. */
 #pragma once
 
 #include <weir/loop.cuh>
@@ -24,8 +28,8 @@ template <unsigned Chunk, class Part> static __device__ void loop_over(const wei
  * loop, whose blocks draw @chunk parts at a time. @parameters: those of the original kernel; @part: the
  * work of part `n`.
  *
- * All originals have 30 registers or fewer. A loop without a bound would have those of the module's most
- * demanding callback, and fewer of its blocks would fit on an SM. */
+ * All originals have 30 registers or fewer. A loop without a bound would have more, and fewer of its
+ * blocks would fit on an SM. */
 #define PORT(name, threads, chunk, parameters, part)                                                   \
 	extern "C" __global__ void name##_split(UNPACK parameters, parts p)                            \
 	{                                                                                              \

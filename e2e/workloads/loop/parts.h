@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* The last parameter of each kernel in parts.cu. A part is one segment of the work of a block of
+/* The last parameter of each kernel in parts-*.cu. A part is one segment of the work of a block of
  * the original kernel: part n is segment n % segments of block n / segments. */
 struct parts {
 	uint32_t first; /* of a split launch */

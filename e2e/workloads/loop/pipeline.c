@@ -13,14 +13,12 @@
 
 extern const char tokens_ptx[], tokens_loop_ptx[];
 
-#define SLOTS 4
-
 static struct token_job job_of(const struct pipeline *pipeline)
 {
 	struct token_job job = {.documents = pipeline->documents,
 				.dimension = pipeline->dimension,
 				.vocabulary_mask = pipeline->vocabulary_mask,
-				.slots = pipeline->slots ? pipeline->slots : SLOTS,
+				.file = -1,
 				.offsets = pipeline->offsets,
 				.vocabulary = pipeline->vocabulary,
 				.table = pipeline->table,
@@ -38,18 +36,24 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	struct token_job job = job_of(pipeline);
 	const struct weir_loop_options options = {.blocks = pipeline->blocks,
 						  .threads = TOKENS_THREADS,
-						  .callbacks = job.slots + 1,
+						  .callbacks = TOKENS_CALLBACKS,
 						  .name = "tokens"};
 	struct weir_loop *loop = host_loop(kernel, &options);
-	struct weir_loop_stats stats;
+	size_t read = (job.documents / TOKENS_READ + 1) * sizeof(int32_t);
+	struct stat of;
 	double seconds;
 
-	weir_loop_stats(loop, &stats);
-	job.texts = host_zeros((size_t)stats.blocks * job.slots * TOKENS_BATCH * TOKENS_DOC);
+	if (stat(pipeline->path, &of) < 0)
+		workload_fail("%s: %s", pipeline->path, strerror(errno));
+	job.text = host_zeros((size_t)of.st_size + 1);
+	job.read = host_zeros(read);
+	CU(cuMemsetD8(job.read, 0xff, read));
+	CU(cuCtxSynchronize());
 	workload_upload(device, &job, sizeof(job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
-	weir_loop_free(loop);
-	CU(cuMemFree(job.texts));
+	host_loop_end(loop);
+	CU(cuMemFree(job.text));
+	CU(cuMemFree(job.read));
 	return seconds;
 }
 

@@ -11,7 +11,7 @@ struct pipeline {
 	const char *path; /* of the text */
 	uint32_t documents, dimension, vocabulary_mask;
 	uint64_t offsets, vocabulary, table, numbers, tensor;
-	uint32_t blocks, slots; /* of the loop; 0: as many blocks as fit, 4 slots */
+	uint32_t blocks; /* of the loop; 0: as many as fit */
 };
 
 /* Fills in @numbers and @tensor. @by_loop: an event loop reads the file; else the host does, and a

@@ -20,7 +20,7 @@
 #include "host.h"
 #include "parts.h"
 
-extern const char parts_ptx[];
+extern const char parts_boxes_ptx[], parts_angles_ptx[], parts_keys_ptx[], parts_suffixes_ptx[];
 
 #define LAUNCHES_MAX 16
 #define REPEAT_MAX   1000
@@ -182,7 +182,8 @@ static void make_loops(struct program *program)
 static void free_loops(struct program *program)
 {
 	for (size_t i = 0; i < LAUNCHES_MAX; i++) {
-		weir_loop_free(program->loops[i]);
+		if (program->loops[i])
+			host_loop_end(program->loops[i]);
 		program->loops[i] = NULL;
 	}
 }
@@ -208,15 +209,27 @@ static void run_round(struct program *program)
 	samples_add(&program->setup_us, (setup + host_seconds(began)) * 1e6);
 }
 
+/* Programs of the papers that have ports. */
+static const struct known {
+	const char *name, *ptx;
+} known[] = {{"lava-md", parts_boxes_ptx},
+	     {"angular-correlation", parts_angles_ptx},
+	     {"hybrid-sort", parts_keys_ptx},
+	     {"suffix-match", parts_suffixes_ptx}};
+
+static const char *ptx_of(const char *name)
+{
+	for (size_t i = 0; name && i < countof(known); i++)
+		if (strcmp(name, known[i].name) == 0)
+			return known[i].ptx;
+	return NULL;
+}
+
 static const struct benchmark *find(const char *name)
 {
-	static const char *const known[] = {"lava-md", "angular-correlation", "hybrid-sort",
-					    "suffix-match"};
-
-	for (size_t i = 0; i < countof(known); i++)
-		for (size_t k = 0; name && strcmp(name, known[i]) == 0 && k < benchmark_count; k++)
-			if (strcmp(benchmarks[k].name, name) == 0)
-				return &benchmarks[k];
+	for (size_t k = 0; ptx_of(name) && k < benchmark_count; k++)
+		if (strcmp(benchmarks[k].name, name) == 0)
+			return &benchmarks[k];
 	return NULL;
 }
 
@@ -265,7 +278,7 @@ int main(int argc, char **argv)
 	char line[8];
 
 	workload_open(w, NULL);
-	CU(cuModuleLoadData(&program.module, parts_ptx));
+	CU(cuModuleLoadData(&program.module, ptx_of(program.only)));
 	program.tickets = host_zeros(LAUNCHES_MAX * sizeof(uint32_t));
 	began = now_ns();
 	plan_init(&program.plan, benchmark, w,

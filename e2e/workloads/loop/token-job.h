@@ -11,9 +11,12 @@
 #define TOKENS_ROW     64u   /* tokens of a document */
 #define TOKENS_DOC     4096u /* bytes of a document, at most */
 #define TOKENS_THREADS 128
-#define TOKENS_BATCH   64u /* documents that a loop reads at once */
-#define TOKEN_PAD      0u
-#define TOKEN_UNKNOWN  1u
+#define TOKENS_READ    512u /* documents that a loop reads at once, */
+#define TOKENS_PART    4u   /* and that a block of it takes; divides TOKENS_READ */
+/* Callbacks of a block of a loop: a read, the one that runs, and the one that it posts. */
+#define TOKENS_CALLBACKS 3
+#define TOKEN_PAD        0u
+#define TOKEN_UNKNOWN    1u
 
 /* FNV-1a of the token's letters; 0 is a free place. */
 #define TOKEN_HASH_FIRST              14695981039346656037ull
@@ -31,14 +34,15 @@ struct token_job {
 	uint32_t documents;
 	uint32_t dimension;       /* floats of a row of the table; a multiple of 4 */
 	uint32_t vocabulary_mask; /* its places - 1; their number is a power of two */
-	uint32_t slots;           /* batches of documents of a block at a time */
-	uint32_t ticket;          /* the next document */
-	uint32_t unused;
+	uint32_t reads;           /* the next chunk to be read, */
+	uint32_t parts;           /* and the next part to be computed */
+	int32_t file;             /* of the loop: -1 until block 0 has opened it */
 	uint64_t offsets;    /* device addresses, like all below: uint64_t[documents + 1], places in
 				the file */
 	uint64_t vocabulary; /* struct token_entry[] */
 	uint64_t table;      /* float[numbers][dimension] */
 	uint64_t numbers;    /* uint32_t[documents][TOKENS_ROW] */
 	uint64_t tensor;     /* float[documents][TOKENS_ROW][dimension] */
-	uint64_t texts;      /* TOKENS_BATCH * TOKENS_DOC bytes for each slot of each block */
+	uint64_t text;       /* of the loop: the file, */
+	uint64_t read;       /* and int32_t of each chunk: -1 until it is there */
 };

@@ -1,63 +1,80 @@
-/* Text to tensor in an event loop: a slot reads a batch of documents, numbers their tokens, and copies
- * their rows. */
+/* Text to tensor in an event loop. Block 0 opens the file. Each block reads a chunk of documents at a time,
+ * and takes a part at a time, of whatever chunk: it numbers the tokens and copies their rows. So all blocks
+ * that fit on the GPU compute, and few large reads are under way. */
 #include "block.cuh"
 #include "tokens.cuh"
-
-/* A batch in memory: documents @first to @end. */
-struct batch {
-	token_job *job;
-	uint8_t *text;
-	int file;
-	unsigned first, end;
-};
 
 static __device__ uint64_t place(const token_job *job, unsigned document)
 {
 	return reinterpret_cast<const uint64_t *>(job->offsets)[document];
 }
 
-static __device__ void next_batch(weir::loop &l, token_job *job, int file, uint8_t *text);
+static __device__ void next_part(weir::loop &l, token_job *job);
 
-static __device__ void embed_from(weir::loop &l, batch b, unsigned n)
+static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned end)
 {
-	for (; n < b.end; n++) {
-		uint64_t at = place(b.job, n);
+	const uint8_t *text = reinterpret_cast<const uint8_t *>(job->text);
 
-		tokens::embed(*b.job, n, b.text + (at - place(b.job, b.first)),
-			      static_cast<unsigned>(place(b.job, n + 1) - at));
-		if (l.post_task_if_necessary([=](weir::loop &later) { embed_from(later, b, n + 1); }))
+	for (; n < end; n++) {
+		uint64_t at = place(job, n);
+
+		tokens::embed(*job, n, text + at, static_cast<unsigned>(place(job, n + 1) - at));
+		if (l.post_task_if_necessary([=](weir::loop &later) { embed_from(later, job, n + 1, end); }))
 			return;
 	}
-	next_batch(l, b.job, b.file, b.text);
+	next_part(l, job);
 }
 
-static __device__ void next_batch(weir::loop &l, token_job *job, int file, uint8_t *text)
+/* In a task: it is called from the end of the last part. */
+static __device__ void next_part(weir::loop &l, token_job *job)
 {
-	unsigned first = block_add(&job->ticket, TOKENS_BATCH);
+	unsigned first = block_add(&job->parts, 1u) * TOKENS_PART;
 
 	if (first >= job->documents)
 		return;
-	batch b = {job, text, file, first, min(first + TOKENS_BATCH, job->documents)};
-	uint64_t at = place(job, first), size = place(job, b.end) - at;
-	weir::file::read(l, file, text, size, at, [=](weir::loop &later, int64_t got) {
-		if (is_whole(later, got, size))
-			embed_from(later, b, b.first);
+	unsigned end = min(first + TOKENS_PART, job->documents);
+	int32_t *read = reinterpret_cast<int32_t *>(job->read) + first / TOKENS_READ;
+	l.post_task([=](weir::loop &later) {
+		when_known(later, read, [=](weir::loop &known, int32_t) { embed_from(known, job, first, end); });
 	});
 }
 
-/* Each block has the file open for itself. */
+static __device__ void next_read(weir::loop &l, token_job *job)
+{
+	unsigned chunk = block_add(&job->reads, 1u), first = chunk * TOKENS_READ;
+
+	if (first >= job->documents)
+		return;
+	uint64_t at = place(job, first), bytes = place(job, min(first + TOKENS_READ, job->documents)) - at;
+	weir::file::read(l, job->file, reinterpret_cast<uint8_t *>(job->text) + at, bytes, at,
+			 [=](weir::loop &later, int64_t got) {
+				 if (!is_whole(later, got, bytes))
+					 return;
+				 make_known(reinterpret_cast<int32_t *>(job->read) + chunk, 1);
+				 next_read(later, job);
+			 });
+}
+
+static __device__ void begin(weir::loop &l, token_job *job)
+{
+	next_read(l, job);
+	next_part(l, job);
+}
+
 extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 16) tokens_loop(weir::loop_args args, token_job *job)
 {
 	weir::loop loop(args);
 
 	loop.run([=](weir::loop &l) {
+		if (blockIdx.x != 0) {
+			when_known(l, &job->file, [=](weir::loop &later, int32_t) { begin(later, job); });
+			return;
+		}
 		weir::file::open(l, job->path, 0, 0, [=](weir::loop &later, int64_t file) {
-			for (unsigned i = 0; is_good(later, file) && i < job->slots; i++) {
-				size_t slot = size_t(blockIdx.x) * job->slots + i;
-
-				next_batch(later, job, static_cast<int>(file),
-					   reinterpret_cast<uint8_t *>(job->texts) + slot * TOKENS_BATCH * TOKENS_DOC);
-			}
+			if (!is_good(later, file))
+				return;
+			make_known(&job->file, static_cast<int32_t>(file));
+			begin(later, job);
 		});
 	});
 }

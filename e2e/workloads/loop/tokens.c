@@ -26,7 +26,7 @@ struct texts {
 	struct workload w;
 	const char *folder, *way;
 	char path[256];
-	uint64_t words, blocks, slots; /* words of the vocabulary */
+	uint64_t words, blocks; /* words of the vocabulary */
 	struct pipeline pipeline;
 	char *text;
 	uint64_t *offsets;
@@ -192,7 +192,6 @@ static double on_gpu(struct texts *texts, bool by_loop)
 
 	pipeline->path = texts->path;
 	pipeline->blocks = (uint32_t)texts->blocks;
-	pipeline->slots = (uint32_t)texts->slots;
 	pipeline->offsets =
 		uploaded(texts->offsets, (pipeline->documents + 1ull) * sizeof(uint64_t));
 	pipeline->vocabulary = uploaded(texts->vocabulary, (pipeline->vocabulary_mask + 1ull) *
@@ -216,8 +215,6 @@ static void parse(struct texts *texts, int argc, char **argv)
 		{"words", OPTION_NUMBER, &texts->words, "of the vocabulary"},
 		{"dimension", OPTION_NUMBER, &dimension, "of the table"},
 		{"blocks", OPTION_NUMBER, &texts->blocks, "of the loop; default: as many as fit"},
-		{"slots", OPTION_NUMBER, &texts->slots,
-		 "batches of documents of a block of the loop at a time"},
 		{0}};
 	struct pipeline *pipeline = &texts->pipeline;
 	uint32_t places = 1;
@@ -227,7 +224,7 @@ static void parse(struct texts *texts, int argc, char **argv)
 	pipeline->dimension = (uint32_t)workload_pick(&texts->w, dimension, 8, 256);
 	texts->words = workload_pick(&texts->w, texts->words, 500, 50000);
 	if (!texts->folder || pipeline->dimension % 4 || pipeline->dimension > 4096 ||
-	    texts->words > 1u << 24 || texts->slots > 31 || pipeline->documents > 1u << 24 ||
+	    texts->words > 1u << 24 || pipeline->documents > 1u << 24 ||
 	    (strcmp(texts->way, "cpu") != 0 && strcmp(texts->way, "native") != 0 &&
 	     strcmp(texts->way, "loop") != 0)) {
 		fprintf(stderr, "loop-tokens: --folder: needed; the others: see --help\n");
@@ -240,7 +237,7 @@ static void parse(struct texts *texts, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct texts texts = {.w = {.seed = 1}, .way = "loop", .slots = 4};
+	static struct texts texts = {.w = {.seed = 1}, .way = "loop"};
 	struct pipeline *pipeline = &texts.pipeline;
 	double seconds;
 

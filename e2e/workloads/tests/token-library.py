@@ -57,7 +57,7 @@ def main():
     path.write_text("".join(texts))
     pipeline = token_pipeline.Pipeline(
         str(path).encode(), len(texts), DIMENSION, token_pipeline.MASK, uploaded(token_pipeline.offsets_of(texts)),
-        uploaded(token_pipeline.vocabulary_of(words)), uploaded(table), numbers, tensor, 0, 0,
+        uploaded(token_pipeline.vocabulary_of(words)), uploaded(table), numbers, tensor, 0,
     )  # fmt: skip
     token_pipeline.load(library)(ctypes.byref(pipeline), 1)
     path.unlink()
