@@ -25,7 +25,7 @@ MOST = 512 << 20
 PASSES = 4  # over the file
 BLOCKS, SLOTS = 16, 8  # of the loop: 128 requests at a time
 WAYS = ("loop", "read", "uring", "host", "link")
-MANY = "loop, a reader on each processor"  # but one; the loop's default is half of the processors, at most 8
+MANY = "loop, a reader on each processor"  # but one; the loop's default is three quarters of the processors, at most 12
 
 
 def named(kib):
