@@ -513,6 +513,40 @@ static void test_unlike_kernels_pair(void **unused)
 	assert_true(throughput(2000 * MS) > 0.95 * best);
 }
 
+static void know_pair(const struct program *a, const struct program *b, double speed_up)
+{
+	coexec_memory_put(&world.found, (uint64_t[]){(uintptr_t)a, (uintptr_t)b}, 2,
+			  (uint8_t[]){FIT / 2, FIT / 2}, speed_up);
+}
+
+/* One that gains more, but as much with another that waits, is left to that. */
+static void test_partners_are_shared(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming, &taxed, &poison};
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	for (unsigned i = 0; i < 4; i++)
+		coexec_memory_put(&world.found, (uint64_t[]){(uintptr_t)programs[i]}, 1,
+				  (uint8_t[COEXEC_MOST]){0}, 1);
+	know_pair(&arithmetic, &streaming, 1.5);
+	know_pair(&arithmetic, &taxed, 1.4);
+	know_pair(&poison, &streaming, 1.5);
+	know_pair(&poison, &taxed, 1.0);
+	know_pair(&arithmetic, &poison, 1.0);
+	know_pair(&streaming, &taxed, 1.0);
+	begin(4, programs);
+	pass(2 * MS);
+	assert_int_equal(plan->n, 2);
+	assert_ptr_equal(plan->members[0], &world.entries[0]);
+	assert_ptr_equal(plan->members[1], &world.entries[2]);
+	/* In the next turn it has no better one. */
+	pass(COEXEC_TURN + COEXEC_LOOK);
+	assert_int_equal(plan->n, 2);
+	assert_true(world.entries[1].coexec.together && world.entries[3].coexec.together);
+}
+
 static void test_several(void **unused)
 {
 	static const struct program *const programs[] = {&arithmetic, &streaming, &closed,
@@ -626,6 +660,7 @@ int main(void)
 		cmocka_unit_test(test_one_leaves),
 		cmocka_unit_test(test_below_others),
 		cmocka_unit_test(test_unlike_kernels_pair),
+		cmocka_unit_test(test_partners_are_shared),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_searching_pays),

@@ -9,6 +9,11 @@
 #define FASTEST 2.0  /* ns of work in a ns: more is not believed, */
 #define HIGHEST 1.1  /* nor that a kernel is so many times as fast as alone */
 
+uint64_t coexec_clock(const struct run_queue *queue)
+{
+	return queue->now - queue->blocked;
+}
+
 /* ns of work, as it takes alone. */
 static uint64_t queued(const struct run_queue_entry *entry)
 {

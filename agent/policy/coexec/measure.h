@@ -5,6 +5,10 @@
 #include "policy/coexec/coexec.h"
 
 struct coexec_memory;
+struct run_queue;
+
+/* The clock of a level, which stands while higher levels run. */
+uint64_t coexec_clock(const struct run_queue *queue);
 
 /* Launches that are queued have the former number of workers: waits for their end. */
 void coexec_settle(struct coexec_plan *plan, uint64_t now);

@@ -1,15 +1,13 @@
 #include "policy/coexec/plan.h"
 
-#include <string.h>
 #include <utlist.h>
 
+#include "policy/coexec/join.h"
 #include "policy/coexec/measure.h"
 #include "policy/coexec/memory.h"
 #include "policy/policy.h"
 
 #include "weir/base.h"
-
-#define CANDIDATES 32u /* waiting clients that are looked at: each look goes through the memory */
 
 static void remove_at(struct coexec_plan *plan, unsigned i)
 {
@@ -37,12 +35,6 @@ static void clear(struct coexec_plan *plan)
 	plan->sets++;
 	while (plan->n)
 		remove_at(plan, plan->n - 1);
-}
-
-/* The clock of a level, which stands while higher levels run. */
-static uint64_t clock_of(const struct run_queue *queue)
-{
-	return queue->now - queue->blocked;
 }
 
 /* Members */
@@ -167,89 +159,18 @@ static bool join(struct coexec_plan *plan, struct run_queue_entry *entry,
 	return false;
 }
 
-/* What two kernels are known to reach; or what is hoped for: kernels that both go well with a third
- * one wait for the same thing. */
-static double hope_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
-{
-	double found = memory ? coexec_memory_find(memory, (uint64_t[]){a, b}, 2, NULL) : 0;
-
-	if (found > 0)
-		return found;
-	return memory && coexec_memory_alike(memory, a, b) ? COEXEC_ALIKE : COEXEC_HOPE;
-}
-
-/* Whether there is time to try a set that is not likely to gain. What was not used for that long
- * ago does not count: clients that are here for a moment do not get all of it. */
-static bool may_explore(struct coexec_plan *plan, uint64_t now)
-{
-	uint64_t most = COEXEC_EXPLORES * (plan->explored + 2 * COEXEC_LONGEST);
-
-	if (now - plan->begun > most)
-		plan->begun = now - most;
-	return plan->explored + COEXEC_LONGEST <= (now - plan->begun) / COEXEC_EXPLORES;
-}
-
-/* Of all together; 0: it must not join. */
-static double hope(struct coexec_plan *plan, const struct run_queue_entry *entry,
-		   struct coexec_memory *memory)
-{
-	uint64_t numbers[COEXEC_MOST], own = entry->coexec.kernel.number;
-	double least = 2 * COEXEC_HOPE, known;
-
-	if (!entry->active || entry->coexec.together || !entry->coexec.measured ||
-	    entry->coexec.refused == plan->sets)
-		return 0;
-	memcpy(numbers, plan->numbers, sizeof(numbers));
-	numbers[plan->n] = own;
-	known = memory ? coexec_memory_find(memory, numbers, plan->n + 1, NULL) : 0;
-	if (known > 0)
-		return known < plan->speed_up + COEXEC_GAIN ? 0 : known;
-	for (unsigned i = 0; i < plan->n; i++) {
-		double pair = hope_of_pair(memory, plan->numbers[i], own);
-		least = pair < least ? pair : least;
-	}
-	if (least < 1 + COEXEC_GAIN)
-		return 0;
-	bool unlikely = plan->n > 1 || least <= COEXEC_ALIKE;
-	return !unlikely || may_explore(plan, clock_of(entry->queue)) ? least : 0;
-}
-
-/* Of the clients that have waited longest, the one that promises most; NULL: none. */
-static struct run_queue_entry *find_joiner(struct run_queue *queue, struct coexec_memory *memory)
-{
-	struct run_queue_entry *entry, *found = NULL;
-	unsigned n = 0;
-	double most = 0;
-
-	DL_FOREACH (queue->waiting, entry) {
-		if (++n > CANDIDATES)
-			break;
-		coexec_recognise(&entry->coexec, memory);
-		double now = hope(&queue->plan, entry, memory);
-		if (now > most) {
-			most = now;
-			found = entry;
-		}
-	}
-	if (queue->current)
-		coexec_recognise(&queue->current->coexec, memory);
-	if (queue->current && hope(&queue->plan, queue->current, memory) > most)
-		found = queue->current;
-	return found;
-}
-
 /* Several join at once, if their configurations are remembered. */
 static void let_join(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
 	struct run_queue_entry *entry;
-	uint64_t now = clock_of(queue);
+	uint64_t now = coexec_clock(queue);
 
 	if (!plan->n || plan->searching || !plan->members[0]->coexec.measured ||
 	    now - plan->looked < COEXEC_LOOK)
 		return;
 	plan->looked = now;
-	while (plan->n < COEXEC_MOST && (entry = find_joiner(queue, memory)) &&
+	while (plan->n < COEXEC_MOST && (entry = coexec_find_joiner(queue, memory)) &&
 	       join(plan, entry, memory, now))
 		continue;
 }
@@ -280,7 +201,7 @@ static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
 	struct run_queue_entry *entry = least_served(queue);
-	uint64_t now = clock_of(queue);
+	uint64_t now = coexec_clock(queue);
 
 	clear(plan);
 	if (!entry) {
@@ -313,7 +234,7 @@ static bool turn_is_over(const struct run_queue *queue)
 		turn = larger(COEXEC_TURN, smaller(COEXEC_REPAYS * plan->searched, COEXEC_GIVE_UP));
 	else if (!first->measured)
 		turn = larger(turn, COEXEC_CLOSED);
-	if (plan->searching || !first->known || clock_of(queue) - plan->turn_since < turn)
+	if (plan->searching || !first->known || coexec_clock(queue) - plan->turn_since < turn)
 		return false;
 	next = least_served(queue);
 	return next && !next->coexec.together;
@@ -366,7 +287,7 @@ static bool find_forms(struct run_queue *queue, const struct coexec_memory *memo
 {
 	struct coexec_client *client = &queue->plan.members[0]->coexec;
 	bool bounded = coexec_is_bounded(&client->kernel);
-	uint64_t now = clock_of(queue), passed;
+	uint64_t now = coexec_clock(queue), passed;
 
 	if (!client->solo_since)
 		client->solo_since = now;
@@ -482,7 +403,7 @@ static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memo
 void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
-	uint64_t now = clock_of(queue);
+	uint64_t now = coexec_clock(queue);
 
 	if (!queue->concurrent) {
 		end_plan(queue);

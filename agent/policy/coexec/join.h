@@ -1,0 +1,11 @@
+/* Which client joins the members of a plan. */
+#pragma once
+
+#include "policy/coexec/coexec.h"
+
+struct coexec_memory;
+struct run_queue;
+
+/* Of the clients that have waited longest, the one that promises most; NULL: none. @memory: may be
+ * NULL. */
+struct run_queue_entry *coexec_find_joiner(struct run_queue *queue, struct coexec_memory *memory);
