@@ -53,10 +53,10 @@ fuzz-kubeconfig_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-kubeconfig_STATIC := base
 fuzz-kubeconfig_LIBS   := -lyaml
 
-# Events and labels, with an API server on loopback.
-UNIT_TESTS += test-report
-test-report_SRC      := agent/tests/test-report.c
-test-report_CPPFLAGS := $(agent_CPPFLAGS)
-test-report_STATIC   := agent node base
-test-report_LIBS     := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd
-test-report_LDFLAGS   := -Wl,--wrap=pods_find,--wrap=pods_each
+# With an API server on loopback.
+REPORT_TESTS := test-report test-pod-report
+UNIT_TESTS += $(REPORT_TESTS)
+$(foreach t,$(REPORT_TESTS),$(eval $t_SRC := agent/tests/$t.c agent/tests/report-fixture.c)\
+	$(eval $t_CPPFLAGS := $(agent_CPPFLAGS))$(eval $t_STATIC := agent node base)\
+	$(eval $t_LIBS := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd))
+test-pod-report_LDFLAGS := -Wl,--wrap=pods_find,--wrap=pods_each
