@@ -100,14 +100,17 @@ GUEST       := $(B)/guest/libcuda.so.1
 $(GUEST): $(B)/lib/libweir.so
 	@mkdir -p $(@D)
 	$(Q)ln -sf $(abspath $<) $@
-$(NULL_DRIVER): runtime-lib/tests/null-driver.c $(GEN)/driver-symbols.txt
+NULL_OBJECTS := $(GEN)/null-driver.o $(GEN)/null-driver-code.o
+$(NULL_OBJECTS): $(GEN)/%.o: runtime-lib/tests/%.c runtime-lib/tests/null-driver.h $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)
-	@# What the file does not define answers success.
-	$(Q)$(CC) $(CPPFLAGS) -isystem $(CUDA_HOME)/include -std=gnu17 -O1 -g -fPIC -w -c $< -o $(GEN)/null-driver.o
-	$(Q)$(NM) $(GEN)/null-driver.o | sed -n 's/.* T //p' | LC_ALL=C sort > $(GEN)/null-defined.txt
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(CUDA_HOME)/include -std=gnu17 -O1 -g -fPIC -w -c $< -o $@
+$(NULL_DRIVER): $(NULL_OBJECTS) $(GEN)/driver-symbols.txt
+	@mkdir -p $(@D)
+	@# What they do not define answers success.
+	$(Q)$(NM) $(NULL_OBJECTS) | sed -n 's/.* T //p' | LC_ALL=C sort > $(GEN)/null-defined.txt
 	$(Q)LC_ALL=C comm -23 $(GEN)/driver-symbols.txt $(GEN)/null-defined.txt | \
 		sed 's/.*/int &(void){return 0;}/' > $(GEN)/null-rest.c
-	$(Q)$(CC) -w -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(GEN)/null-driver.o $(GEN)/null-rest.c
+	$(Q)$(CC) -w -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(NULL_OBJECTS) $(GEN)/null-rest.c
 
 UNIT_TESTS += test-protocol test-file test-launch-path
 # It counts calls of malloc, which a sanitizer brings with it.

@@ -67,3 +67,6 @@ struct null_driver {
 	_Atomic int broken;    /* what is answered of all streams and events: an
 				  error of a kernel; 0: there was none */
 };
+
+/* In the driver. Tests find it by dlsym(). */
+extern struct null_driver null_driver;
