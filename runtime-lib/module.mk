@@ -123,7 +123,7 @@ test-protocol_LIBS   := -lcmocka
 test-file_SRC    := runtime-lib/tests/test-file.c
 test-file_STATIC := base
 test-file_LIBS   := -lcmocka
-GUEST_TESTS := test-guest test-guest-pipes test-guest-queue test-guest-capture test-guest-gates test-guest-levels
+GUEST_TESTS := test-guest test-guest-pipes test-guest-queue test-guest-capture test-guest-gates test-guest-levels test-guest-rates
 UNIT_TESTS += $(GUEST_TESTS)
 define guest-settings
 $1_SRC      := $(addprefix runtime-lib/tests/,$1.c guest.c fake-agent.c)
@@ -155,6 +155,7 @@ endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
 $(foreach t,limit context agent wait code,$(eval test-memory-$t_SRC += runtime-lib/tests/limited.c))
 test-memory-agent_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
+test-demand_LDFLAGS := -Wl,--wrap=worker_wake
 test-autotune-length_LDFLAGS := -Wl,--wrap=client_now
 $(foreach t,test-ahead test-profile test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 test-profile_SRC += runtime-lib/tests/formed.c

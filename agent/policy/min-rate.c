@@ -66,7 +66,10 @@ static uint64_t of_busy_period(const struct min_rate *rate)
 
 	if (!rate->busy || spare >= MIN_RATE_AHEAD_NS)
 		return 0;
-	return larger(larger(spare, rate->lump), larger(MIN_RATE_LEAST_NS, rate->leaving / 4));
+	uint64_t lump = smaller(rate->lump, rate->busy / MIN_RATE_PART);
+	uint64_t least = larger(MIN_RATE_LEAST_NS, rate->leaving / 4);
+
+	return larger(larger(spare / MIN_RATE_TIMES, lump), least);
 }
 
 /* Credit that lets others run. Longer launches are reported in larger lumps, and are begun and
@@ -94,29 +97,59 @@ static bool is_settled(const struct min_rate *rate)
 	return rate->owned >= until;
 }
 
+/* One of two speeds is more than half as high again as the other. */
+static bool is_far(const struct min_rate *rate)
+{
+	unsigned __int128 latest = (unsigned __int128)rate->latest.work * rate->alone.time;
+	unsigned __int128 known = (unsigned __int128)rate->alone.work * rate->latest.time;
+
+	return 2 * latest > 3 * known || 2 * known > 3 * latest;
+}
+
+/* Another program, or another kind of work, may differ by much in how busy it keeps the GPU. What
+ * was learned before says nothing of it. */
+static void compare_latest(struct min_rate *rate)
+{
+	if (rate->latest.time < MIN_RATE_LATEST_NS)
+		return;
+	if (is_far(rate))
+		rate->alone = rate->latest;
+	rate->latest = (struct min_rate_speed){0};
+}
+
 static void learn_from(struct min_rate *rate, uint64_t work, uint64_t time)
 {
 	rate->alone.work += work;
 	rate->alone.time += time;
+	rate->latest.work += work;
+	rate->latest.time += time;
 	rate->stale -= smaller(rate->stale, MIN_RATE_LEARNT * time);
+	compare_latest(rate);
 	if (rate->alone.time >= MIN_RATE_FORGET_NS) {
 		rate->alone.work /= 2;
 		rate->alone.time /= 2;
 	}
 }
 
-/* At the end of a busy period all of its work is reported, and in the middle it is late. So whole
- * periods count, or ones so long that this does not matter. */
-static void learn_from_period(struct min_rate *rate, const struct min_rate_use *use)
+static void end_period(struct min_rate *rate)
 {
-	rate->period.work += use->work;
-	rate->period.time += use->time;
-	rate->period.shared += use->alone ? 0 : use->time;
-	if (use->works && rate->period.time < MIN_RATE_LEAVING_NS)
-		return;
 	if (rate->period.work && rate->period.shared <= rate->period.time / MIN_RATE_SHARED)
 		learn_from(rate, rate->period.work, rate->period.time);
 	rate->period = (typeof(rate->period)){0};
+}
+
+/* Work is reported late, the last of a busy period while it is idle again. So whole periods count,
+ * with what is reported until the next one begins, or ones so long that this does not matter. */
+static void learn_from_period(struct min_rate *rate, const struct min_rate_use *use)
+{
+	if (rate->period.over && use->time)
+		end_period(rate);
+	rate->period.work += use->work;
+	rate->period.time += use->time;
+	rate->period.shared += use->alone ? 0 : use->time;
+	rate->period.over = !use->works;
+	if (use->works && rate->period.time >= MIN_RATE_LEAVING_NS)
+		end_period(rate);
 }
 
 /* From one report of finished work to the next: others come back when work was reported, so the
@@ -136,12 +169,14 @@ static void learn_from_reports(struct min_rate *rate, const struct min_rate_use 
 	rate->since = 0;
 }
 
-/* Others run in most short busy periods, so sometimes they must not. */
+/* Others run in most short busy periods, or all the time if it is fast enough beside them. So
+ * sometimes they must not. */
 static void age(struct min_rate *rate, uint64_t time)
 {
-	rate->stale += time;
-	if (rate->stale >= MIN_RATE_STALE_NS + MIN_RATE_LEARN_NS)
-		rate->stale = 0; /* given up */
+	bool learnt = rate->learns && rate->stale < MIN_RATE_STALE_NS / 2;
+	bool given_up = rate->stale >= MIN_RATE_STALE_NS + MIN_RATE_LEARN_NS;
+
+	rate->stale = learnt || given_up ? 0 : rate->stale + time;
 	rate->learns = rate->stale >= (rate->learns ? MIN_RATE_STALE_NS / 2 : MIN_RATE_STALE_NS);
 }
 
@@ -152,18 +187,21 @@ static void learn(struct min_rate *rate, const struct min_rate_use *use)
 	rate->owned = use->alone ? rate->owned + use->time : 0;
 	if (of_busy_period(rate)) {
 		learn_from_period(rate, use);
-		age(rate, use->time);
-		return;
+	} else {
+		rate->period = (typeof(rate->period)){0};
+		learn_from_reports(rate, use, settled);
 	}
-	rate->period = (typeof(rate->period)){0};
-	rate->stale = 0;
-	rate->learns = false;
-	learn_from_reports(rate, use, settled);
+	age(rate, use->time);
 }
 
 static bool is_known(const struct min_rate *rate)
 {
 	return rate->alone.time >= MIN_RATE_KNOWN_NS && rate->alone.work;
+}
+
+bool min_rate_answers(const struct min_rate *rate)
+{
+	return of_busy_period(rate) != 0;
 }
 
 bool min_rate_learns(const struct min_rate *rate)
@@ -180,22 +218,18 @@ static uint64_t done(const struct min_rate *rate, uint64_t work)
 		       WORK_MAX);
 }
 
-/* What to credit now. Alone it is as fast as alone, whatever it reports. Reports come late and the
- * speed varies, so only a quarter of what is above its minimum rate counts for certain. */
+/* What to credit now: what it reports. Alone it is as fast as alone, whatever it reports: if it is
+ * slower than that lately, a quarter of what is above its minimum rate is credited all the same.
+ * Reports come late and the speed varies, so what was reported beyond that quarter counts for
+ * later. */
 static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint64_t done_now)
 {
-	if (!is_settled(rate)) {
-		rate->turn = (typeof(rate->turn)){0};
-		return done_now;
-	}
-	rate->turn.done += done_now;
-	rate->turn.time += use->time;
-	/* Others may have no work for weeks. */
-	uint64_t least = (uint64_t)((unsigned __int128)rate->turn.time *
-				    (MIN_RATE_ONE + 3 * rate->wanted) / (4 * MIN_RATE_ONE));
-	uint64_t sum = larger(rate->turn.done, least), before = rate->turn.counted;
-	rate->turn.counted = larger(sum, before);
-	return rate->turn.counted - before;
+	uint64_t quarter = (uint64_t)((unsigned __int128)use->time *
+				      (MIN_RATE_ONE + 3 * rate->wanted) / (4 * MIN_RATE_ONE));
+	uint64_t least = is_settled(rate) ? quarter : 0, known = rate->reserve + done_now;
+
+	rate->reserve = known > least ? smaller(known - least, MIN_RATE_RESERVE_NS) : 0;
+	return known < least ? done_now + least - known : done_now;
 }
 
 static void decide(struct min_rate *rate, bool alone)
@@ -208,13 +242,22 @@ static void decide(struct min_rate *rate, bool alone)
 		rate->credit = least;
 	if (rate->credit > spared)
 		rate->credit = spared;
-	if (rate->credit <= 0)
+	if (rate->credit <= 0 || (rate->learns && !alone))
 		rate->ahead = false;
 	else if (rate->credit >= most && rate->wanted < MIN_RATE_ONE && !rate->learns)
 		rate->ahead = true;
 	/* What nobody else wanted is not owed to others. */
 	if (unwanted || rate->wanted == MIN_RATE_ONE)
 		rate->credit = rate->credit < most ? rate->credit : most;
+}
+
+/* Nobody is faster beside others than alone. If it seems so, what is known is wrong. */
+static void doubt(struct min_rate *rate)
+{
+	if (!is_known(rate) || rate->attained < MIN_RATE_DOUBT)
+		return;
+	rate->alone = rate->latest = (struct min_rate_speed){0};
+	rate->tried = 0;
 }
 
 static bool judge(struct min_rate *rate)
@@ -231,6 +274,7 @@ static bool judge(struct min_rate *rate)
 	rate->hindered = rate->missed ? rate->second.hindered : 0;
 	rate->missed_time += rate->missed ? rate->second.time : 0;
 	rate->second = (typeof(rate->second)){0};
+	doubt(rate);
 	return missed != rate->missed || hindered != rate->hindered;
 }
 
@@ -245,12 +289,14 @@ bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use)
 	uint64_t lump = now.work > now.time ? now.work - now.time : 0;
 	rate->lump = larger(lump, rate->lump - rate->lump / 64);
 	rate->lasts = smaller(rate->lasts + now.time, MIN_RATE_LEAVING_NS);
-	rate->busy = larger(rate->lasts, now.busy) < MIN_RATE_LEAVING_NS ? now.busy : 0;
+	if (now.works || now.time)
+		rate->busy = larger(rate->lasts, now.busy) < MIN_RATE_LEAVING_NS ? now.busy : 0;
 	rate->lasts = now.works ? rate->lasts : 0;
 	rate->leaving = now.leaving;
 	learn(rate, &now);
 	uint64_t done_now = done(rate, now.work);
-	uint64_t margin = (MIN_RATE_ONE - rate->wanted) / MIN_RATE_MARGIN;
+	uint64_t margin =
+		smaller((MIN_RATE_ONE - rate->wanted) / MIN_RATE_MARGIN, MIN_RATE_MARGIN_MOST);
 	uint64_t due = now.time * (rate->wanted + margin) / MIN_RATE_ONE;
 	rate->credit += (int64_t)more(rate, &now, done_now) - (int64_t)due;
 	decide(rate, now.alone);

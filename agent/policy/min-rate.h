@@ -13,7 +13,9 @@
  * instead of all of one request in ten.
  *
  * Reports are not trusted. Whatever the container reports, it counts as faster than its minimum
- * rate while it is alone, so others always get about a quarter of their part at least. */
+ * rate while it is alone, so others always get about a quarter of their part at least. But reports
+ * are late, and a program may be slow for a while by itself: what was reported beyond that lately
+ * (MIN_RATE_RESERVE_NS) makes up for such times first. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,30 +28,39 @@
 #define MIN_RATE_NO_CAUSE "others keep slowing it down, or its work is too short to be measured"
 #define MIN_RATE_UNKNOWN  UINT64_MAX
 
-#define MIN_RATE_AHEAD_NS   5000000ull /* credit that lets others run */
-#define MIN_RATE_LEAST_NS   200000ull  /* at least, if its busy periods are short */
-#define MIN_RATE_LUMPS      4 /* or so much as this many of its launches, if that is more, */
-#define MIN_RATE_LUMPS_NS   50000000ull   /* but not more than this, or one launch */
-#define MIN_RATE_SPARE      2             /* times that: what it has beyond it is forgotten, */
-#define MIN_RATE_DEBT       4             /* and what is missing beyond that */
-#define MIN_RATE_MARGIN     100u          /* a part of what is left to others: it gets that more */
-#define MIN_RATE_SETTLE_NS  3000000ull    /* until others have left: not counted as alone */
-#define MIN_RATE_LEAVING_NS 50000000ull   /* or for so long, if others' launches are longer; */
-#define MIN_RATE_PART       4             /* no more than this part of a short busy period */
-#define MIN_RATE_KNOWN_NS   20000000ull   /* alone, until the rate alone is known */
-#define MIN_RATE_LEARN_NS   200000000ull  /* alone, for that: it is given up then */
-#define MIN_RATE_FORGET_NS  1000000000ull /* alone, until earlier work counts half */
-#define MIN_RATE_STALE_NS   2000000000ull /* with work: then it must be alone to learn again */
-#define MIN_RATE_LEARNT     100u          /* times what it learned from makes up for that */
-#define MIN_RATE_SHARED     16u           /* at most this part of a period is not alone */
-#define MIN_RATE_SECOND_NS  1000000000ull /* with work: then it is judged */
-#define MIN_RATE_SHORT      20u           /* thousandths: it is missed if it falls short by more */
+#define MIN_RATE_AHEAD_NS    5000000ull /* credit that lets others run */
+#define MIN_RATE_LEAST_NS    200000ull  /* at least, if its busy periods are short */
+#define MIN_RATE_TIMES       2          /* others come so often in a short busy period */
+#define MIN_RATE_LUMPS       4 /* or so much as this many of its launches, if that is more, */
+#define MIN_RATE_LUMPS_NS    50000000ull  /* but not more than this, or one launch */
+#define MIN_RATE_SPARE       2            /* times that: what it has beyond it is forgotten, */
+#define MIN_RATE_DEBT        4            /* and what is missing beyond that */
+#define MIN_RATE_MARGIN      10u          /* a part of what is left to others: it gets that more, */
+#define MIN_RATE_MARGIN_MOST 5u           /* but not more than so many thousandths */
+#define MIN_RATE_SETTLE_NS   3000000ull   /* until others have left: not counted as alone */
+#define MIN_RATE_LEAVING_NS  50000000ull  /* or for so long, if others' launches are longer; */
+#define MIN_RATE_PART        4            /* no more than this part of a short busy period */
+#define MIN_RATE_KNOWN_NS    20000000ull  /* alone, until the rate alone is known */
+#define MIN_RATE_LEARN_NS    200000000ull /* alone, for that: it is given up then */
+#define MIN_RATE_FORGET_NS   1000000000ull /* alone, until earlier work counts half */
+#define MIN_RATE_LATEST_NS   40000000ull   /* alone: then the latest is compared with the earlier */
+#define MIN_RATE_RESERVE_NS  100000000ull  /* of reported work: covers so much of a slow time */
+#define MIN_RATE_STALE_NS    2000000000ull /* with work: then it must be alone to learn again */
+#define MIN_RATE_LEARNT      100u          /* times what it learned from makes up for that */
+#define MIN_RATE_SHARED      16u           /* at most this part of a period is not alone */
+#define MIN_RATE_SECOND_NS   1000000000ull /* with work: then it is judged */
+#define MIN_RATE_DOUBT       1250u         /* thousandths in a second: then it learns again */
+#define MIN_RATE_SHORT       20u           /* thousandths: it is missed if it falls short by more */
 
 /* Why a container may not have its minimum rate. Bits. */
 enum min_rate_hindrance {
 	MIN_RATE_CROWDED = 1u << 0, /* others with minimum rates lack theirs, too */
 	MIN_RATE_ABOVE = 1u << 1,   /* higher levels have work */
 	MIN_RATE_EQUALS = 1u << 2,  /* same-level clients have work, and it is above its share */
+};
+
+struct min_rate_speed {
+	uint64_t work, time; /* ns */
 };
 
 /* Zero: no minimum. */
@@ -62,20 +73,18 @@ struct min_rate {
 	uint64_t lasts;   /* ns with work since it was last seen without */
 	uint64_t leaving; /* ns that others need to leave */
 	uint64_t owned;   /* ns since nobody else may run */
-	uint64_t stale;   /* ns since its speed alone was learned; only short busy periods */
+	uint64_t stale;   /* ns with work since its speed alone was learned */
 	bool learns;      /* again: others wait */
 	bool begun;       /* and some of the work of that time was reported */
 	uint64_t since;   /* ns since the last such report */
 	uint64_t tried;   /* ns alone while its speed alone was not known */
-	struct {
-		uint64_t work, time; /* ns */
-	} alone;
+	struct min_rate_speed alone;
+	struct min_rate_speed latest; /* of that, the latest part */
 	struct {
 		uint64_t work, time, shared; /* ns; not alone */
-	} period;                            /* the short busy period that goes on */
-	struct {
-		uint64_t done, time, counted; /* ns: as reported; with work; as credited */
-	} turn;                               /* since nobody else runs; zero while others do */
+		bool over;                   /* what was its last work is still reported */
+	} period;                            /* the latest short busy period */
+	uint64_t reserve;                    /* ns of reported work beyond what is certain alone */
 	struct {
 		uint64_t done, time; /* ns */
 		unsigned hindered;
@@ -95,7 +104,7 @@ struct min_rate_use {
 	uint64_t work;     /* ns of GPU time, finished */
 	bool alone;        /* nobody else could run */
 	uint64_t leaving;  /* ns that others' launches take to end, if they can only end */
-	uint64_t busy;     /* ns of its short busy periods; 0: not known */
+	uint64_t busy;     /* ns of its short busy periods, if it has work; 0: not known */
 	bool works;        /* it has work now */
 	unsigned hindered; /* enum min_rate_hindrance */
 };
@@ -111,6 +120,8 @@ void min_rate_set(struct min_rate *rate, uint32_t wanted);
 bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use);
 /* It must be alone to learn its speed alone: others with minimum rates wait for that. */
 bool min_rate_learns(const struct min_rate *rate);
+/* It answers requests: its busy periods are short. */
+bool min_rate_answers(const struct min_rate *rate);
 /* ns until it may not be ahead any more. UINT64_MAX: it is not ahead. Then look at steady times:
  * looks that follow reports make it seem faster. */
 uint64_t min_rate_next(const struct min_rate *rate);

@@ -104,6 +104,7 @@ struct client {
 	bool leaves;   /* it is ahead of its minimum rate: its demand does not count */
 	struct {
 		uint64_t executed, wanted; /* ns; counters, as of the last look */
+		uint64_t early;            /* ns that were counted before it reported them */
 		bool busy;                 /* it had work then */
 		bool stopped;              /* by hand, or by its own limit */
 	} rate;

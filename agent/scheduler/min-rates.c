@@ -93,11 +93,12 @@ static bool runs_despite(const struct client *other, const struct client *client
 	return has_work(other) && !out && other->level >= client->level;
 }
 
+/* While it is idle: new work of it would be. */
 static bool is_alone(const struct gpu *gpu, const struct client *client)
 {
 	const struct client *other = gpu->clients;
 
-	if (!lacks(client))
+	if (rated(client)->rate.ahead)
 		return !others_have_work(gpu, client->tenant);
 	while (other && (other->tenant == client->tenant || !runs_despite(other, client)))
 		other = other->gpu_next;
@@ -140,26 +141,39 @@ static unsigned hindrances(const struct gpu *gpu, const struct client *client)
 	return found;
 }
 
-/* What the client ran and wanted to run since the last look. The agent's clock counts a client that
- * is busy, as reports come late and in lumps; short work between two looks counts as reported. */
+/* ns with work since the last look, of which the client reported @told. The agent's clock counts a
+ * client that is busy, as reports come late and in lumps; what it counts before the client reports
+ * it is not counted again. Short work between two looks counts as reported. */
+static uint64_t time_of(struct client *client, uint64_t told, bool busy, uint64_t passed)
+{
+	uint64_t early = client->rate.early, late = early - smaller(early, told);
+
+	if (busy && client->rate.busy) {
+		client->rate.early = early + passed > told ? early + passed - told : 0;
+		return passed;
+	}
+	client->rate.early = busy || client->rate.busy ? late : 0;
+	return smaller(told - smaller(early, told), passed);
+}
+
+/* What the client ran and wanted to run since the last look. */
 static struct min_rate_use read_client(struct client *client, uint64_t passed)
 {
 	const struct weir_status_page *status = client->pages.status;
 	uint64_t executed = atomic_load(&status->executed), before = client->rate.executed;
 	uint64_t wanted = atomic_load(&status->demand_time), since = client->rate.wanted;
-	bool busy = has_work(client), was_busy = client->rate.busy;
+	bool busy = has_work(client);
 	struct min_rate_use use = {
 		.work = before && executed > before ? executed - before : 0,
-		.time = since && wanted > since ? smaller(wanted - since, passed) : 0,
-		.busy = atomic_load(&status->busy_period),
+		.time = time_of(client, since && wanted > since ? wanted - since : 0, busy, passed),
 	};
 
-	client->rate = (typeof(client->rate)){.executed = executed,
-					      .wanted = wanted,
-					      .busy = busy,
-					      .stopped = client->over_limit || client->held_until};
-	if (busy && was_busy)
-		use.time = passed;
+	client->rate.executed = executed;
+	client->rate.wanted = wanted;
+	client->rate.busy = busy;
+	client->rate.stopped = client->over_limit || client->held_until;
+	/* One that does nothing says nothing of the container's requests. */
+	use.busy = busy || use.time || use.work ? atomic_load(&status->busy_period) : 0;
 	return use;
 }
 
@@ -214,8 +228,9 @@ static void charge(struct gpu *gpu, struct client *client, struct usage *usage, 
 /* The levels of clients that lack their rates, as bits, and the first such client that must learn
  * its speed alone. */
 struct lacking {
-	uint8_t levels; /* at all; for MIN_RATE_SETTLE_NS without a pause */
-	uint8_t lasting;
+	uint8_t levels;  /* at all; */
+	uint8_t closed;  /* not between requests: those below are held; */
+	uint8_t lasting; /* for MIN_RATE_SETTLE_NS without a pause */
 	uint8_t holding; /* also among same-level clients */
 	const struct client *learning;
 	/* A client without a rate has work. Of several with rates that are ahead none makes room
@@ -233,6 +248,7 @@ static struct lacking find_lacking(const struct gpu *gpu)
 			continue;
 		const struct min_rate *rate = &rated(client)->rate;
 		found.levels |= (uint8_t)(1u << client->level);
+		found.closed |= (uint8_t)(!min_rate_answers(rate) << client->level);
 		found.lasting |= (uint8_t)((rate->owned >= MIN_RATE_SETTLE_NS) << client->level);
 		found.holding |= (uint8_t)(client->tenant->min_rate_holds << client->level);
 		if (!found.learning && min_rate_learns(rate))
@@ -243,8 +259,9 @@ static struct lacking find_lacking(const struct gpu *gpu)
 
 /* @client must wait for one that lacks its rate. @leaves: it is ahead of its own. Of several that
  * lack theirs the first one learns its speed alone first. Lower-level clients wait for its demand
- * anyway. Where clients take turns they would slip into each gap between its kernels, which costs
- * it two switches: they are stopped, but not for work that is soon done. */
+ * anyway, and only for that if it answers requests: they run again as soon as it is idle. Where
+ * clients take turns they would slip into each gap between its kernels, which costs it two
+ * switches: they are stopped, but not for work that is soon done. */
 static bool waits(const struct client *client, const struct lacking *lacking, bool leaves)
 {
 	uint8_t own = (uint8_t)(1u << client->level), above = (uint8_t)(0xfe << client->level);
@@ -254,7 +271,7 @@ static bool waits(const struct client *client, const struct lacking *lacking, bo
 		return lacking->levels;
 	if (lacks(client))
 		return first && first->tenant != client->tenant && first->level >= client->level;
-	uint8_t above_all = runs_beside(client) ? lacking->levels : lacking->lasting;
+	uint8_t above_all = runs_beside(client) ? lacking->closed : lacking->lasting;
 	return above_all & above || lacking->holding & own;
 }
 
@@ -287,7 +304,8 @@ static uint64_t next_look(const struct gpu *gpu, const struct client *client,
 		return now + MIN_RATES_ALONE_NS;
 	if (!others_have_work(gpu, client->tenant))
 		return now + MIN_RATES_QUIET_NS;
-	return now + smaller(larger(due, MIN_RATES_LATE_NS), MIN_RATES_LOOK_NS);
+	uint64_t most = min_rate_answers(&usage->rate) ? MIN_RATES_REQUEST_NS : MIN_RATES_LOOK_NS;
+	return now + smaller(larger(due, MIN_RATES_LATE_NS), most);
 }
 
 uint64_t min_rates_look(struct gpu *gpu, uint64_t now)

@@ -78,7 +78,8 @@ static void pass(uint64_t ns)
 		ran[i] = runs(i);
 		all += ran[i] ? weight(i) : 0;
 		hardware.busy[i] += world.status[i].outstanding ? ns : 0;
-		if (world.now / REPORT != (world.now + ns) / REPORT)
+		/* libweir reports all of it when the work ends. */
+		if (world.now / REPORT != (world.now + ns) / REPORT || !world.status[i].outstanding)
 			world.status[i].demand_time = hardware.busy[i];
 	}
 	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {

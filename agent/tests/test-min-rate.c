@@ -195,7 +195,7 @@ static void meets(void **state)
 			model.predicted = predictions[i / 18];
 			run(&model, 2 * SECOND);
 			for (unsigned second = 0; second < 4; second++)
-				assert_in_range(had(&model, SECOND), wanted - 20, wanted + 23);
+				assert_in_range(had(&model, SECOND), wanted - 20, wanted + 30);
 			assert_false(model.rate.missed);
 			assert_in_range(model.rate.attained, wanted - 20, wanted + 23);
 		}
@@ -217,6 +217,25 @@ static void meets_with_a_long_queue(void **state)
 		}
 }
 
+/* A training step whose processor is too slow for the GPU for half a second at a time, as on an
+ * H100. What it lacks while it is slow alone it gets when it is fast. */
+static void meets_at_uneven_speed(void **state)
+{
+	(void)state;
+	for (uint64_t report = MS; report <= 5 * MS; report += 2 * MS) {
+		struct model model = new_model(900);
+		model.beside = 60;
+		model.report = report;
+		uint64_t done = 0;
+		for (unsigned half = 0; half < 12; half++) {
+			model.clock = half % 2 ? 600 : 1000;
+			done = half == 4 ? model.done : done;
+			run(&model, SECOND / 2);
+		}
+		assert_in_range((model.done - done) * 1000 / (4 * SECOND * 8 / 10), 845, 920);
+	}
+}
+
 /* Each request is slowed down by about what the rate leaves to others, and not one in ten by all of
  * it. Others have more than the time between requests. */
 static void answer_requests(uint32_t wanted, uint64_t beside, uint64_t request)
@@ -232,10 +251,10 @@ static void answer_requests(uint32_t wanted, uint64_t beside, uint64_t request)
 	model.longest = 0;
 	uint64_t done = model.done, time = model.with_work, other = model.other, from = model.now;
 	run(&model, 10 * SECOND);
-	uint64_t worst = 1000 * 1000 / wanted + 250, with_work = model.with_work - time;
+	uint64_t worst = 1000 * 1000 / wanted + 200, with_work = model.with_work - time;
 	uint64_t gaps = model.now - from - with_work;
 	assert_in_range(model.longest * 1000 / request, 1000, worst);
-	assert_in_range((model.done - done) * 1000 / with_work, wanted - 15, wanted + 40);
+	assert_in_range((model.done - done) * 1000 / with_work, wanted - 15, wanted + 60);
 	assert_true(model.other - other > gaps + with_work * (1000 - wanted) / 3000);
 }
 
@@ -266,7 +285,7 @@ static void learns_from_requests(void **state)
 	assert_in_range(model.rate.alone.work * 1000 / model.rate.alone.time, 680, 735);
 	uint64_t done = model.done, time = model.with_work;
 	run(&model, 5 * SECOND);
-	assert_in_range((model.done - done) * 1000 / (model.with_work - time), 623, 660);
+	assert_in_range((model.done - done) * 1000 / (model.with_work - time), 620, 680);
 	/* One that lasts, whatever it says. */
 	model.busy = 3 * MS;
 	model.request = UINT64_MAX / 2;
@@ -302,6 +321,25 @@ static void waits_until_others_have_left(void **state)
 	model.beside = 100;
 	run(&model, 2 * SECOND);
 	assert_in_range(had(&model, 4 * SECOND), 680, 730);
+}
+
+/* Another program of the container keeps the GPU busy for a quarter of its time. What is known of
+ * its speed alone follows at once, so others do not wait for what it cannot do. */
+static void follows_another_program(void **state)
+{
+	struct model model = new_model(900);
+
+	(void)state;
+	model.beside = 500;
+	run(&model, 3 * SECOND);
+	model.predicted = 250;
+	model.executed = model.reported = model.done / model.launch * model.launch / 4;
+	run(&model, 200 * MS);
+	assert_in_range(left(&model, SECOND), 60, 110);
+	model.predicted = 1000;
+	model.executed = model.reported = model.done / model.launch * model.launch;
+	run(&model, 2 * SECOND);
+	assert_in_range(had(&model, SECOND), 880, 920);
 }
 
 /* What is left over goes to others: all of it if it is fast enough beside them. */
@@ -469,10 +507,12 @@ int main(void)
 		cmocka_unit_test(parses),
 		cmocka_unit_test(meets),
 		cmocka_unit_test(meets_with_a_long_queue),
+		cmocka_unit_test(meets_at_uneven_speed),
 		cmocka_unit_test(answers_requests),
 		cmocka_unit_test(learns_from_requests),
 		cmocka_unit_test(meets_with_long_launches),
 		cmocka_unit_test(waits_until_others_have_left),
+		cmocka_unit_test(follows_another_program),
 		cmocka_unit_test(leaves_the_rest),
 		cmocka_unit_test(follows),
 		cmocka_unit_test(time_alone_is_no_credit),

@@ -47,6 +47,7 @@ struct tick {
 	bool changing;   /* a change of level is going on */
 	bool demanding;  /* demand was shown before this look, or is shown now; */
 	bool demand_now; /* the latter */
+	bool lately;     /* there was work lately, of a client with a minimum rate */
 };
 
 struct subsystem {

@@ -176,7 +176,7 @@ static uint64_t next_look(const struct tick *tick)
 		return TICK_BUSY;
 	if (outstanding || tick->demanding)
 		return level ? TICK_STALLED : TICK_BUSY;
-	return TICK_IDLE;
+	return tick->lately ? TICK_CONTENDED : TICK_IDLE;
 }
 
 /* Looks after one client; returns how long until the next look. */

@@ -163,6 +163,9 @@ void demand_set(struct client *client, const struct level_binding *binding, uint
 	tell(binding, 1, predicted);
 	if (binding_flag(binding, WEIR_CONTROL_TELL))
 		link_tell_work(client, now);
+	/* What is finished of it must be reported soon. */
+	if (binding_flag(binding, WEIR_CONTROL_RATED))
+		worker_wake();
 }
 
 /* If another thread clears the bits meanwhile, it sees our launch and sets them for the whole GPU.
@@ -348,12 +351,23 @@ static bool expire(struct client *client, uint64_t now)
 	return atomic_load(&demand->shown);
 }
 
+/* The next request may be short: its work is reported while it is done, and not in one lump with
+ * that of later ones. */
+static bool is_lately(const struct client *client, const struct tick *tick)
+{
+	uint64_t idle = atomic_load(&demand_of(client)->idle_since);
+
+	return binding_flag(tick->binding, WEIR_CONTROL_RATED) && idle &&
+	       tick->now < idle + DEMAND_LATELY;
+}
+
 void demand_work(struct client *client, struct tick *tick)
 {
 	bool demanding = expire(client, tick->now);
 
 	tick->demand_now = atomic_load(&demand_of(client)->shown);
 	tick->demanding = sms_stay(client, tick->now) || demanding || tick->demand_now;
+	tick->lately = is_lately(client, tick);
 }
 
 void demand_stream_gone(struct stream *stream)

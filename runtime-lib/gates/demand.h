@@ -29,6 +29,8 @@ enum demand_shown {
 #define SPECULATION_LEAD_MAX (500 * NS_PER_US) /* from copy to launch; longer does not pay */
 #define SPECULATION_SLACK    (50 * NS_PER_US)  /* a launch may come that much later than expected */
 
+#define DEMAND_LATELY (5 * NS_PER_MS) /* after the last work of a client with a minimum rate */
+
 struct speculation {
 	_Atomic uint64_t since;  /* ns, of the first copy since there was no demand; 0: none */
 	_Atomic uint64_t shown;  /* ns, when speculative demand was shown last */

@@ -109,7 +109,11 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (sample->bounded || (binding && binding_flag(binding, WEIR_CONTROL_SLICED)))
+	/* A client that is ahead of its minimum rate runs beside others. */
+	bool shares = binding && (binding_flag(binding, WEIR_CONTROL_SLICED) ||
+				  binding_flag(binding, WEIR_CONTROL_LEAVES));
+
+	if (sample->bounded || shares)
 		return KERNEL_SLICED;
 	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
 }

@@ -16,6 +16,17 @@
 #define KERNEL ((CUfunction)(uintptr_t)0x9000)
 #define TRIES  400 /* what a busy machine spoils is tried again */
 
+/* On this thread. */
+static _Thread_local unsigned wakes;
+
+void __real_worker_wake(void);
+void __wrap_worker_wake(void);
+void __wrap_worker_wake(void)
+{
+	wakes++;
+	__real_worker_wake();
+}
+
 static void launch(unsigned n)
 {
 	assert_int_equal(cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL),
@@ -400,6 +411,41 @@ static void a_burst_begins_with_the_launch(void **state)
 	gone(n);
 }
 
+static unsigned wakes_of_a_launch(unsigned n, uint32_t flags)
+{
+	finish_work(n);
+	agent.control->flags = flags;
+	wakes = 0;
+	launch(n);
+	return wakes;
+}
+
+/* What a client with a minimum rate has finished is reported soon, also if its requests are short,
+ * and the worker sleeps between them. */
+static void with_a_minimum_rate_the_worker_wakes(void **state)
+{
+	unsigned n = context_welcomed(1);
+	struct tick tick = {.binding = atomic_load(&client->binding)};
+
+	(void)state;
+	assert_int_equal(wakes_of_a_launch(n, 0), 0);
+	assert_int_equal(wakes_of_a_launch(n, WEIR_CONTROL_RATED), 1);
+	finish_work(n);
+	uint64_t idle = atomic_load(&demand_of(client)->idle_since);
+	assert_true(idle);
+	tick.now = idle + DEMAND_LATELY - 1;
+	demand_work(client, &tick);
+	assert_true(tick.lately);
+	tick.now++;
+	demand_work(client, &tick);
+	assert_false(tick.lately);
+	agent.control->flags = 0;
+	tick.now = idle;
+	demand_work(client, &tick);
+	assert_false(tick.lately);
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -411,6 +457,7 @@ int main(void)
 		cmocka_unit_test(short_bursts_are_forgotten),
 		cmocka_unit_test(bursts_are_told),
 		cmocka_unit_test(a_burst_begins_with_the_launch),
+		cmocka_unit_test(with_a_minimum_rate_the_worker_wakes),
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
 		cmocka_unit_test(speculative_demand_ends_with_the_work_it_was_for),
 		cmocka_unit_test(demand_that_moves_ends_with_its_work),

@@ -295,46 +295,6 @@ static void progress_for_a_minimum_rate_is_told(void **state)
 	progress_is_told_with(WEIR_CONTROL_RATED);
 }
 
-/* However much is queued, what is finished of it is known in parts. */
-static void progress_in_a_long_queue_is_told(void **state)
-{
-	(void)state;
-	unsigned n = welcomed(0, 1);
-
-	learn(n, 122, 50000);
-	assert_true(eventually(agent.status->outstanding == 0));
-	agent.control->flags = WEIR_CONTROL_RATED;
-	driver->streams_busy = driver->events_busy = 1;
-	launch_on(STREAM(n, 1), 122);
-	settle(100000); /* markers are wanted */
-	int before = driver->markers_recorded;
-	for (int i = 0; i < 1000; i++)
-		launch_on(STREAM(n, 1), 122);
-	/* Each 100 us at first, then less often. */
-	assert_in_range(driver->markers_recorded - before, 20, 33);
-	/* As many as are passed are left again at the end. */
-	uint64_t executed = agent.status->executed;
-	driver->events_busy = 0;
-	assert_true(eventually(agent.status->executed >= executed + 20 * 100000));
-	assert_true(agent.status->outstanding > 0);
-	driver->events_busy = 1;
-	settle(50000);
-	before = driver->markers_recorded;
-	for (int i = 0; i < 1000; i++)
-		launch_on(STREAM(n, 1), 122);
-	assert_in_range(driver->markers_recorded - before, 10, 34);
-	/* Without a minimum rate there are none. */
-	agent.control->flags = 0;
-	settle(100000);
-	before = driver->markers_recorded;
-	for (int i = 0; i < 1000; i++)
-		launch_on(STREAM(n, 1), 122);
-	assert_in_range(driver->markers_recorded - before, 0, 2);
-	driver->streams_busy = driver->events_busy = 0;
-	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
-	gone(n);
-}
-
 /* What ran before a gate is known, though it is closed and the stream never runs dry. */
 static void progress_at_gates_is_told(void **state)
 {
@@ -662,7 +622,6 @@ int main(void)
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_under_slices_is_told),
 		cmocka_unit_test(progress_for_a_minimum_rate_is_told),
-		cmocka_unit_test(progress_in_a_long_queue_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(starts_after_the_objective_are_counted),
 		cmocka_unit_test(starts_behind_others_are_late),
