@@ -12,7 +12,7 @@ import statistics
 import time
 
 from bursts import LOW
-from endless import TIMED, EndlessBursts, p99, where_time_went
+from endless import TIMED, EndlessBursts, p99, stolen_ms, where_time_went
 from node import Failure
 from report import at_most
 from watch import Watch
@@ -91,13 +91,14 @@ class Programs:
             self.outside[name] = f"not under MPS, which says without Weir: {failure}"
 
     def below(self, name, high, mps):
-        """HIGH's requests meanwhile; the client, and how often it was stopped."""
+        """HIGH's requests meanwhile; the client; how often it was stopped, and what happened to the machine, in words."""
         self.pauses += alone_for(high, 0.1 if self.node.simulated else PAUSE)
-        begin = time.time()
+        begin, stolen = time.time(), stolen_ms()
         with Watch(self.node) as watch:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
-        return high.requests(begin, time.time()), client, sum(watch.held(client).values())
+        held = f"{name} held {sum(watch.held(client).values())} times, {stolen_ms() - stolen:.0f} ms stolen from CPUs"
+        return high.requests(begin, time.time()), client, held
 
 
 def alone_for(high, seconds):
@@ -139,8 +140,7 @@ def said_of(client):
 def show_latency(bench, programs, name, alone, measured):
     requests, client, held = measured
     us, served = p99s_of(requests)
-    words = f"p99 {us:.0f} us (n={len(requests)}), alone {alone.words}; {name} held {held} times"
-    words += f"; {alone.where(requests)}"
+    words = f"p99 {us:.0f} us (n={len(requests)}), alone {alone.words}; {held}; {alone.where(requests)}"
     said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
     what, on_gpu = f"HIGH's p99 beside {name}", f"HIGH's p99 beside {name}, on the GPU"
     ratio, gpu_ratio = alone.ratios(requests)

@@ -1,6 +1,8 @@
 """A HIGH that sends bursts all the time, and how long its requests took in a part of that time."""
 
 import dataclasses
+import os
+import pathlib
 import time
 
 from bursts import HIGH
@@ -53,6 +55,12 @@ def where_time_went(requests, limit_us):
         for field, name in LOSSES.items())
     first = ", ".join(f"{one.at:.2f} s: {one.us:.0f} us, GPU {one.served:.0f}" for one in slow[:6])
     return f"{len(slow)} slow, {on_gpu} on the GPU, too ({first or '-'}); ms of these in HIGH's thread: {lost}"
+
+
+def stolen_ms():
+    """Since the machine started: CPUs had work and could not run, because the machine's host ran others' work."""
+    ticks = pathlib.Path("/proc/stat").read_text().split(maxsplit=9)[8]
+    return int(ticks) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 class EndlessBursts:
