@@ -68,12 +68,27 @@ static bool has_operations(struct io_uring *ring)
 	return all;
 }
 
+/* The kernel would interrupt the loop's thread for each packet that comes. The thread looks all the
+ * time anyway, and takes several at once. Before Linux 5.19 it cannot be told so. */
+static int make_ring(struct engine *engine, struct io_uring_params *params)
+{
+	struct io_uring_params quiet = *params;
+
+	quiet.flags |= IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+	int r = io_uring_queue_init_params(ENTRIES, &engine->ring, &quiet);
+	if (r != -EINVAL) {
+		*params = quiet;
+		return r;
+	}
+	return io_uring_queue_init_params(ENTRIES, &engine->ring, params);
+}
+
 static int begin_ring(struct engine *engine, uint32_t most)
 {
 	struct io_uring_params params = {.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP};
 
 	params.cq_entries = most < ENTRIES_MAX ? most + ENTRIES : ENTRIES_MAX;
-	int r = io_uring_queue_init_params(ENTRIES, &engine->ring, &params);
+	int r = make_ring(engine, &params);
 	if (r)
 		return r;
 	/* Without NODROP a full completion queue would lose operations. */
