@@ -305,7 +305,9 @@ void stream_gone(CUstream handle)
 
 	if (key <= (uintptr_t)CU_STREAM_PER_THREAD || !stream || !forget(stream, key))
 		return;
-	worker_grace();
+	/* The record stays as it is then, and is no other stream's. */
+	if (!worker_grace())
+		return;
 	CUevent marker = atomic_exchange(&stream->marker, NULL);
 	if (marker)
 		real(cuEventDestroy_v2)(marker);

@@ -4,6 +4,8 @@
 #include "client/subsystem.h"
 #include "shim/thread.h"
 
+#include "weir/log.h"
+
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -17,7 +19,6 @@
 #define TICK_ASLEEP    (50 * NS_PER_MS)  /* and so for a second; worker_wake() is a system call */
 #define ASLEEP_AFTER   NS_PER_S
 #define STALE          (10 * NS_PER_MS) /* a busy client's driver is asked at least this often */
-#define STOP_WITHIN    (5 * NS_PER_S)
 
 static struct {
 	bool started;
@@ -84,19 +85,22 @@ static bool is_worker(void)
 	return atomic_load(&worker.thread) == gettid();
 }
 
-static void grace(uint64_t until)
+bool worker_grace(void)
 {
 	uint32_t visit = worker_visit();
 
 	if (worker_left(visit) || is_worker())
-		return;
+		return true;
+	uint64_t until = client_now() + GRACE_WITHIN;
 	while (!worker_left(visit) && client_now() < until)
 		sched_yield();
-}
-
-void worker_grace(void)
-{
-	grace(UINT64_MAX);
+	if (worker_left(visit))
+		return true;
+	log_limited(LOG_WARNING, 60,
+		    "the driver has not let a thread of libweir's go for %u s: what this thread "
+		    "uses is not freed",
+		    (unsigned)(GRACE_WITHIN / NS_PER_S));
+	return false;
 }
 
 void worker_forget(struct client *client)
@@ -273,7 +277,7 @@ static void *run(void *unused)
 static void stop(void)
 {
 	atomic_store(&worker.stopping, 1);
-	grace(client_now() + STOP_WITHIN);
+	worker_grace();
 	client_for_each (client) {
 		if (atomic_load(&client->state) == CLIENT_LIVE)
 			each_subsystem_back(stop, client);

@@ -23,10 +23,16 @@ void worker_alarm(void);
  * come, else 0. */
 uint64_t worker_await(const _Atomic uint64_t *planned, struct tick *tick);
 
+#define GRACE_WITHIN (5 * NS_PER_S)
+
 /* Returns when the worker has finished what it may have begun before this call. The caller has
  * published what the worker must not use from now on: a stream gone, a capture begun, a context
- * that ends. */
-void worker_grace(void);
+ * that ends.
+ *
+ * False: the driver has not let the worker go for GRACE_WITHIN. What it waits for may wait for the
+ * caller's thread: the queue of a stream is full, which a kernel blocks until this thread writes a
+ * word. So the caller must go on, and must not free what the worker may still use. */
+bool worker_grace(void);
 /* A client ends (CLIENT_ENDING): returns when the worker does not look at it any more, with or
  * without the driver. */
 void worker_forget(struct client *client);

@@ -468,7 +468,7 @@ void function_unload(const void *owner)
 		return;
 	new_code_unloaded(owner);
 	atomic_fetch_add(&code_unloads, 1);
-	worker_grace();
+	bool left = worker_grace();
 	if (!atomic_load(&used))
 		return;
 	function_for_each (f) {
@@ -479,9 +479,9 @@ void function_unload(const void *owner)
 		each_subsystem(code_gone, f);
 		concerned[f->client->index] = any = true;
 	}
-	if (!any)
+	/* Records of code that is gone stay, and a kernel with such a handle runs natively. */
+	if (!any || !left || !worker_grace())
 		return;
-	worker_grace();
 	client_for_each (client) {
 		if (concerned[client->index])
 			unload(client, owner);
@@ -499,7 +499,8 @@ void function_forget(struct client *client)
 		    atomic_load(&f->state) != FUNCTION_FREE)
 			atomic_store(&f->state, FUNCTION_GONE);
 	}
-	worker_grace();
+	if (!worker_grace())
+		return;
 	function_for_each (f) {
 		if (atomic_load(&f->key) >> 48 == client->index + 1 && is_ours_to_forget(f))
 			forget(f, false);

@@ -129,6 +129,50 @@ static void a_context_takes_its_code_along(void **state)
 	assert_int_equal(image_total(), images);
 }
 
+static pthread_t own;
+static _Atomic int kept, waiting;
+
+/* Does not let other threads go while they are to be kept. */
+static CUresult query(CUstream stream)
+{
+	(void)stream;
+	while (atomic_load(&kept) && !pthread_equal(pthread_self(), own)) {
+		atomic_store(&waiting, 1);
+		usleep(100);
+	}
+	return CUDA_ERROR_NOT_READY;
+}
+
+/* It may use the forms still, and may wait for the thread that unloads the code. */
+static void code_goes_though_the_worker_does_not_come_back(void **state)
+{
+	void *before = driver_hooks[HOOK_cuStreamQuery].real;
+	unsigned n = context_welcomed(2);
+	CUmodule module = load(PTX);
+	struct function *function = wanted(get(module, "add"));
+
+	(void)state;
+	answer_well("add");
+	assert_true(becomes(function, FUNCTION_READY));
+	int unloaded = driver->modules_unloaded;
+	own = pthread_self();
+	atomic_store(&kept, 1);
+	driver_hooks[HOOK_cuStreamQuery].real = (void *)query;
+	driver->streams_busy = 1;
+	cuLaunchKernel((CUfunction)0x9000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	assert_true(eventually(atomic_load(&waiting)));
+	cuModuleUnload(module);
+	bool goes = atomic_load(&kept) && driver->modules_unloaded == unloaded + 1;
+	int state_then = atomic_load(&function->state);
+	atomic_store(&kept, 0);
+	driver_hooks[HOOK_cuStreamQuery].real = before;
+	driver->streams_busy = 0;
+	context_gone(n);
+	assert_true(goes);
+	assert_int_equal(state_then, FUNCTION_GONE);
+	assert_int_equal(atomic_load(&function->key), 0); /* with its context */
+}
+
 static CUmodule left_behind;
 
 /* As the CUDA runtime does, which registers this before the driver is loaded. */
@@ -198,6 +242,7 @@ int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_context_takes_its_code_along),
+		cmocka_unit_test(code_goes_though_the_worker_does_not_come_back),
 		cmocka_unit_test(a_forked_child_may_clean_up),
 		cmocka_unit_test(code_may_be_unloaded_at_exit),
 		cmocka_unit_test(nothing_grows),

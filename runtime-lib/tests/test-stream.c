@@ -91,6 +91,39 @@ static void what_was_asked_of_one_is_not_anothers(void **state)
 	assert_int_equal(completed, 0);
 }
 
+/* The driver does not let the worker go, as if what it does there waited for this thread. */
+static void a_stream_ends_though_the_worker_does_not_come_back(void **state)
+{
+	void *before = driver_hooks[HOOK_cuEventQuery].real;
+	unsigned n = context_welcomed(2);
+	struct guest guest;
+
+	(void)state;
+	cuStreamSynchronize(STREAM(n, 1));
+	cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 2), NULL, NULL);
+	cuStreamSynchronize(STREAM(n, 2));
+	struct stream *stream = stream_find(STREAM(n, 2), false);
+	driver_hooks[HOOK_cuEventQuery].real = (void *)query;
+	driver->streams_busy = 1;
+	guest_start(&guest, n, 10);
+	atomic_store(&waiting, 0);
+	atomic_store(&stuck, guest.stream->marker);
+	assert_true(eventually(atomic_load(&waiting)));
+	assert_int_equal(cuStreamDestroy_v2(STREAM(n, 2)), CUDA_SUCCESS);
+	assert_non_null(atomic_load(&stuck));
+	atomic_store(&stuck, NULL);
+	/* The worker may have meant the former stream of this handle. */
+	cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 2), NULL, NULL);
+	struct stream *next = stream_find(STREAM(n, 2), false);
+	uint64_t begun = next->begun;
+	driver_hooks[HOOK_cuEventQuery].real = before;
+	driver->streams_busy = 0;
+	guest_end(&guest);
+	context_gone(n);
+	assert_ptr_not_equal(next, stream);
+	assert_int_equal(begun, 1);
+}
+
 static struct guest early, late;
 static unsigned of_context;
 
@@ -342,6 +375,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_asked_of_one_is_not_anothers),
+		cmocka_unit_test(a_stream_ends_though_the_worker_does_not_come_back),
 		cmocka_unit_test(what_was_waited_for_is_not_anothers),
 		cmocka_unit_test(events_go_with_their_context),
 		cmocka_unit_test(events_are_of_one_context),
