@@ -12,6 +12,8 @@
 #define PATIENCE_MS 300
 #define ALTOGETHER  (5 * NS_PER_S) /* that a process waits */
 #define PERIOD      (200 * NS_PER_US)
+#define SOON        (20 * NS_PER_US) /* where all is known the worker takes some tens of us */
+#define SOON_TIMES  10
 #define KNOWN       1024u
 
 enum { FIRST_NONE, FIRST_BEING_SET, FIRST_ASKED };
@@ -44,7 +46,7 @@ static bool ask(struct first_launch *first, const struct sampled *of)
 		return false;
 	first->of = *of;
 	atomic_store(&first->state, FIRST_ASKED);
-	worker_wake();
+	worker_alarm();
 	return true;
 }
 
@@ -53,11 +55,11 @@ static void await(struct stream *stream, const struct sampled *of, first_launch_
 {
 	const struct function *function =
 		function_find(stream->client, (CUfunction)of->geometry.function);
-	const struct timespec period = {.tv_nsec = PERIOD};
 	struct first_launch *first = first_launch_of(stream->client);
+	struct timespec period = {.tv_nsec = SOON};
 	bool asked = false;
 
-	while (function && !function_is_hopeless(function) && !ready(stream, of)) {
+	for (int n = 0; function && !function_is_hopeless(function) && !ready(stream, of); n++) {
 		if (client_now() > until) {
 			log_limited(LOG_INFO, 60,
 				    "a kernel whose time is not known runs as it is, below others: "
@@ -65,6 +67,8 @@ static void await(struct stream *stream, const struct sampled *of, first_launch_
 			return;
 		}
 		asked = asked || ask(first, of);
+		if (n == SOON_TIMES)
+			period.tv_nsec = PERIOD;
 		nanosleep(&period, NULL);
 	}
 }

@@ -2,7 +2,7 @@
 that sends bursts, and killed in the middle of its work. HIGH's requests count from the start of the program to its end.
 
 HIGH's time stands beside what the GPU took of it (e2e/workloads/spin-timed.h): a machine whose CPUs are shared stops
-HIGH's thread now and then, whoever is on the GPU. Before each program HIGH is alone for a moment, which shows how often.
+HIGH's thread now and then, whoever is on the GPU. Before each program HIGH is alone for a moment: how often is that so?
 
 Under MPS the death of a client in a kernel, or a failed assertion, ends the others, whatever Weir does; and MPS does
 not run everything. So programs are killed under time-slicing, and what MPS does not run is below HIGH there."""
@@ -91,7 +91,7 @@ class Programs:
             self.outside[name] = f"not under MPS, which says without Weir: {failure}"
 
     def below(self, name, high, mps):
-        """HIGH's requests meanwhile; the client; how often it was stopped, and what happened to the machine, in words."""
+        """HIGH's requests meanwhile; the client; in words how often it was stopped, and what the machine lost."""
         self.pauses += alone_for(high, 0.1 if self.node.simulated else PAUSE)
         begin, stolen = time.time(), stolen_ms()
         with Watch(self.node) as watch:
