@@ -71,3 +71,12 @@ uint64_t look_after(uint64_t ns)
 	world.now += ns;
 	return scheduler_look(&world.scheduler, &world.gpu, world.now) - world.now;
 }
+
+void two_at_work(uint8_t first_level, uint8_t second_level)
+{
+	come(0, first_level, 100);
+	come(1, second_level, 100);
+	work(0, MS);
+	work(1, MS);
+	look_after(MS);
+}

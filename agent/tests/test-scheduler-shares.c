@@ -253,11 +253,7 @@ static void test_kernels_and_shares(void **state)
 static void test_blocked(void **state)
 {
 	(void)state;
-	come(0, 1, 100);
-	come(1, 1, 100);
-	work(0, MS);
-	work(1, MS);
-	look_after(MS);
+	two_at_work(1, 1);
 	unsigned first = world.control[0].hold ? 1 : 0;
 	world.demand[1].word = 4;
 	for (unsigned i = 0; i < 1000; i++)

@@ -18,11 +18,7 @@ static unsigned held(void)
 static void test_alone(void **state)
 {
 	(void)state;
-	come(0, 0, 100);
-	come(1, 1, 100);
-	work(0, MS);
-	work(1, MS);
-	look_after(MS);
+	two_at_work(0, 1);
 	assert_int_equal(held(), 0);
 	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	assert_int_equal(loop_step(&world.loop, 60), 0);
@@ -428,11 +424,7 @@ static void test_commanded(void **state)
 static void test_other_level(void **state)
 {
 	(void)state;
-	come(0, 1, 100);
-	come(1, 1, 100);
-	work(0, MS);
-	work(1, MS);
-	look_after(MS);
+	two_at_work(1, 1);
 	assert_int_equal(held(), 1);
 	world.clients[1].level = 2;
 	world.gpu.n_level[1]--;
