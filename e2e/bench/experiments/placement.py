@@ -32,7 +32,7 @@ def figures_of(script, *words):
         print(f"  {line}")
     figures = [json.loads(line) for line in lines if line.startswith("{")]
     if ran.returncode or not figures:
-        raise RuntimeError(f"{script}: {lines[-1] if lines else 'no message'}")
+        raise RuntimeError(f"{script}: {(lines or ran.stderr.splitlines() or ['no message'])[-1]}")
     return figures
 
 

@@ -50,6 +50,9 @@ Y
 cluster_or_skip "claims on several nodes"
 cluster_apart "$0" "$@"
 cluster_trap
+for file in bin/weir-device-plugin bin/dra-call simcuda/libcuda.so.1 simcuda/libnvidia-ml.so.1; do
+    [ -r "$B/$file" ] || die "no $B/$file; make all builds it"
+done
 control_plane_up
 for node in a b c d; do make_node $node; done
 if "$here/dra-nodes.py" --api "$port_api" --ca "$W/pki/api/apiserver.crt" --token token-admin \
