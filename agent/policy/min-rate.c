@@ -69,7 +69,7 @@ static uint64_t of_busy_period(const struct min_rate *rate)
 	uint64_t lump = smaller(rate->lump, rate->busy / MIN_RATE_PART);
 	uint64_t least = larger(MIN_RATE_LEAST_NS, rate->leaving / 4);
 
-	return larger(larger(spare / MIN_RATE_TIMES, lump), least);
+	return larger(larger(spare, lump), least);
 }
 
 /* Credit that lets others run. Longer launches are reported in larger lumps, and are begun and
@@ -131,9 +131,27 @@ static void learn_from(struct min_rate *rate, uint64_t work, uint64_t time)
 	}
 }
 
+static bool is_known(const struct min_rate *rate)
+{
+	return rate->alone.time >= MIN_RATE_KNOWN_NS && rate->alone.work;
+}
+
+bool min_rate_learns(const struct min_rate *rate)
+{
+	return rate->wanted && !is_known(rate) && rate->tried < MIN_RATE_LEARN_NS;
+}
+
+bool min_rate_must_be_alone(const struct min_rate *rate)
+{
+	return rate->learns || min_rate_learns(rate);
+}
+
 static void end_period(struct min_rate *rate)
 {
-	if (rate->period.work && rate->period.shared <= rate->period.time / MIN_RATE_SHARED)
+	bool alone =
+		rate->period.kept && rate->period.shared <= rate->period.time / MIN_RATE_SHARED;
+
+	if (alone && rate->period.work)
 		learn_from(rate, rate->period.work, rate->period.time);
 	rate->period = (typeof(rate->period)){0};
 }
@@ -144,6 +162,8 @@ static void learn_from_period(struct min_rate *rate, const struct min_rate_use *
 {
 	if (rate->period.over && use->time)
 		end_period(rate);
+	if (!rate->period.time)
+		rate->period.kept = min_rate_must_be_alone(rate);
 	rate->period.work += use->work;
 	rate->period.time += use->time;
 	rate->period.shared += use->alone ? 0 : use->time;
@@ -169,6 +189,17 @@ static void learn_from_reports(struct min_rate *rate, const struct min_rate_use 
 	rate->since = 0;
 }
 
+/* What was learned before counts as much as what is learned next. */
+static void forget(struct min_rate *rate)
+{
+	struct min_rate_speed *alone = &rate->alone;
+
+	if (alone->time <= MIN_RATE_KNOWN_NS)
+		return;
+	alone->work = (uint64_t)((unsigned __int128)alone->work * MIN_RATE_KNOWN_NS / alone->time);
+	alone->time = MIN_RATE_KNOWN_NS;
+}
+
 /* Others run in most short busy periods, or all the time if it is fast enough beside them. So
  * sometimes they must not. */
 static void age(struct min_rate *rate, uint64_t time)
@@ -177,7 +208,11 @@ static void age(struct min_rate *rate, uint64_t time)
 	bool given_up = rate->stale >= MIN_RATE_STALE_NS + MIN_RATE_LEARN_NS;
 
 	rate->stale = learnt || given_up ? 0 : rate->stale + time;
-	rate->learns = rate->stale >= (rate->learns ? MIN_RATE_STALE_NS / 2 : MIN_RATE_STALE_NS);
+	bool before = rate->learns;
+
+	rate->learns = rate->stale >= (before ? MIN_RATE_STALE_NS / 2 : MIN_RATE_STALE_NS);
+	if (rate->learns && !before)
+		forget(rate);
 }
 
 static void learn(struct min_rate *rate, const struct min_rate_use *use)
@@ -194,19 +229,9 @@ static void learn(struct min_rate *rate, const struct min_rate_use *use)
 	age(rate, use->time);
 }
 
-static bool is_known(const struct min_rate *rate)
-{
-	return rate->alone.time >= MIN_RATE_KNOWN_NS && rate->alone.work;
-}
-
 bool min_rate_answers(const struct min_rate *rate)
 {
 	return of_busy_period(rate) != 0;
-}
-
-bool min_rate_learns(const struct min_rate *rate)
-{
-	return rate->wanted && !is_known(rate) && rate->tried < MIN_RATE_LEARN_NS;
 }
 
 /* How long the work takes alone. */
@@ -232,7 +257,20 @@ static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint
 	return known < least ? done_now + least - known : done_now;
 }
 
-static void decide(struct min_rate *rate, bool alone)
+/* Each time that others come and leave costs it something. So they come between two requests and
+ * stay for a part of the next one, but not in the middle of a request that is as short as any. */
+static bool has_enough(const struct min_rate *rate, bool works)
+{
+	int64_t most = (int64_t)enough(rate);
+
+	if (rate->wanted == MIN_RATE_ONE || rate->learns)
+		return false;
+	if (of_busy_period(rate) && !works)
+		return rate->credit >= (int64_t)smaller((uint64_t)most, MIN_RATE_LEAST_NS) / 2;
+	return rate->credit >= most && (!of_busy_period(rate) || rate->lasts > rate->busy);
+}
+
+static void decide(struct min_rate *rate, bool alone, bool works)
 {
 	int64_t most = (int64_t)enough(rate), spared = (int64_t)spare(rate);
 	int64_t least = -MIN_RATE_DEBT * (int64_t)larger((uint64_t)most, MIN_RATE_AHEAD_NS);
@@ -244,7 +282,7 @@ static void decide(struct min_rate *rate, bool alone)
 		rate->credit = spared;
 	if (rate->credit <= 0 || (rate->learns && !alone))
 		rate->ahead = false;
-	else if (rate->credit >= most && rate->wanted < MIN_RATE_ONE && !rate->learns)
+	else if (has_enough(rate, works))
 		rate->ahead = true;
 	/* What nobody else wanted is not owed to others. */
 	if (unwanted || rate->wanted == MIN_RATE_ONE)
@@ -299,7 +337,7 @@ bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use)
 		smaller((MIN_RATE_ONE - rate->wanted) / MIN_RATE_MARGIN, MIN_RATE_MARGIN_MOST);
 	uint64_t due = now.time * (rate->wanted + margin) / MIN_RATE_ONE;
 	rate->credit += (int64_t)more(rate, &now, done_now) - (int64_t)due;
-	decide(rate, now.alone);
+	decide(rate, now.alone, now.works);
 	rate->tried += now.alone && !is_known(rate) ? now.time : 0;
 	rate->time += now.time;
 	rate->second.done += done_now;

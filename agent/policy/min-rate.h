@@ -10,7 +10,8 @@
  *
  * How much is enough decides how long others run at a time. A container that answers requests waits
  * for each of them, so others get a part of each request (MIN_RATE_LEAST_NS to MIN_RATE_AHEAD_NS)
- * instead of all of one request in ten.
+ * instead of all of one request in ten. They come when it is idle, and stay for the beginning of
+ * its next request. Now and then they leave it a few requests alone, so that it learns its speed.
  *
  * Reports are not trusted. Whatever the container reports, it counts as faster than its minimum
  * rate while it is alone, so others always get about a quarter of their part at least. But reports
@@ -30,7 +31,6 @@
 
 #define MIN_RATE_AHEAD_NS    5000000ull /* credit that lets others run */
 #define MIN_RATE_LEAST_NS    200000ull  /* at least, if its busy periods are short */
-#define MIN_RATE_TIMES       2          /* others come so often in a short busy period */
 #define MIN_RATE_LUMPS       4 /* or so much as this many of its launches, if that is more, */
 #define MIN_RATE_LUMPS_NS    50000000ull  /* but not more than this, or one launch */
 #define MIN_RATE_SPARE       2            /* times that: what it has beyond it is forgotten, */
@@ -46,7 +46,7 @@
 #define MIN_RATE_LATEST_NS   40000000ull   /* alone: then the latest is compared with the earlier */
 #define MIN_RATE_RESERVE_NS  100000000ull  /* of reported work: covers so much of a slow time */
 #define MIN_RATE_STALE_NS    2000000000ull /* with work: then it must be alone to learn again */
-#define MIN_RATE_LEARNT      100u          /* times what it learned from makes up for that */
+#define MIN_RATE_LEARNT      50u           /* times what it learned from makes up for that */
 #define MIN_RATE_SHARED      16u           /* at most this part of a period is not alone */
 #define MIN_RATE_SECOND_NS   1000000000ull /* with work: then it is judged */
 #define MIN_RATE_DOUBT       1250u         /* thousandths in a second: then it learns again */
@@ -83,6 +83,7 @@ struct min_rate {
 	struct {
 		uint64_t work, time, shared; /* ns; not alone */
 		bool over;                   /* what was its last work is still reported */
+		bool kept;                   /* others were held before it, too */
 	} period;                            /* the latest short busy period */
 	uint64_t reserve;                    /* ns of reported work beyond what is certain alone */
 	struct {
@@ -120,6 +121,8 @@ void min_rate_set(struct min_rate *rate, uint32_t wanted);
 bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use);
 /* It must be alone to learn its speed alone: others with minimum rates wait for that. */
 bool min_rate_learns(const struct min_rate *rate);
+/* It learns its speed alone now, for the first time or again. */
+bool min_rate_must_be_alone(const struct min_rate *rate);
 /* It answers requests: its busy periods are short. */
 bool min_rate_answers(const struct min_rate *rate);
 /* ns until it may not be ahead any more. UINT64_MAX: it is not ahead. Then look at steady times:

@@ -48,7 +48,7 @@ bool min_rates_hold(const struct client *client)
 }
 
 /* Which containers have work. Once a look: each client has a page of its own. */
-static void find_work(const struct gpu *gpu)
+static void find_work(const struct gpu *gpu, uint64_t now)
 {
 	struct usage *usage;
 
@@ -58,6 +58,17 @@ static void find_work(const struct gpu *gpu)
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		if ((usage = rated(client)))
 			usage->rate_works |= has_work(client);
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		if ((usage = rated(client)) && usage->rate_works)
+			usage->rate_worked = now;
+}
+
+/* What others run between two requests delays the next one. So its speed alone is learned while
+ * they are held there, too, if the next one comes soon. */
+static bool learns_between(const struct gpu *gpu, const struct usage *usage)
+{
+	return min_rate_answers(&usage->rate) && min_rate_must_be_alone(&usage->rate) &&
+	       gpu->looked - usage->rate_worked < MIN_RATES_BETWEEN_NS;
 }
 
 /* It has work, and not enough credit to leave anything to others. */
@@ -65,7 +76,8 @@ static bool lacks(const struct client *client)
 {
 	const struct usage *usage = rated(client);
 
-	return usage && !usage->rate.ahead && usage->rate_works;
+	return usage && !usage->rate.ahead &&
+	       (usage->rate_works || learns_between(client->gpu, usage));
 }
 
 static bool has_others(const struct gpu *gpu, const struct tenant *tenant)
@@ -248,7 +260,8 @@ static struct lacking find_lacking(const struct gpu *gpu)
 			continue;
 		const struct min_rate *rate = &rated(client)->rate;
 		found.levels |= (uint8_t)(1u << client->level);
-		found.closed |= (uint8_t)(!min_rate_answers(rate) << client->level);
+		bool closed = !min_rate_answers(rate) || min_rate_must_be_alone(rate);
+		found.closed |= (uint8_t)(closed << client->level);
 		found.lasting |= (uint8_t)((rate->owned >= MIN_RATE_SETTLE_NS) << client->level);
 		found.holding |= (uint8_t)(client->tenant->min_rate_holds << client->level);
 		if (!found.learning && min_rate_learns(rate))
@@ -299,7 +312,7 @@ static uint64_t next_look(const struct gpu *gpu, const struct client *client,
 	uint64_t due = min_rate_next(&usage->rate);
 
 	if (!usage->rate_works)
-		return POLICY_NEVER;
+		return lacks(client) ? now + MIN_RATES_BETWEEN_NS : POLICY_NEVER;
 	if (!has_others(gpu, client->tenant))
 		return now + MIN_RATES_ALONE_NS;
 	if (!others_have_work(gpu, client->tenant))
@@ -316,7 +329,7 @@ uint64_t min_rates_look(struct gpu *gpu, uint64_t now)
 
 	if (!gpu->rated)
 		return POLICY_NEVER;
-	find_work(gpu);
+	find_work(gpu, now);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		if (client_is_first(client) && (usage = rated(client)))
 			charge(gpu, client, usage, passed);

@@ -3,7 +3,8 @@
  *
  * - While a container lacks its rate, clients below it wait for its demand, as ever. If its work
  *   lasts they are held besides, so none keeps a part of the SMs (MPS), or slips into the gaps
- *   between its kernels. If it answers requests they run again as soon as it is idle.
+ *   between its kernels. If it answers requests they run again as soon as it is idle, but not
+ *   while it learns its speed alone.
  *   Same-level clients are held, if the rate is no more than the container's share, or it may have
  *   more. Others with minimum rates that are ahead are held whatever their level.
  * - While it is ahead its demand does not count (WEIR_CONTROL_LEAVES). Under MPS it runs beside the
@@ -17,6 +18,7 @@
 
 #define MIN_RATES_LOOK_NS    1000000ull   /* between two looks while it and others have work */
 #define MIN_RATES_REQUEST_NS 250000ull    /* the same, if it answers requests */
+#define MIN_RATES_BETWEEN_NS 5000000ull   /* others wait so long for the next request */
 #define MIN_RATES_QUIET_NS   10000000ull  /* while nobody else has work */
 #define MIN_RATES_ALONE_NS   100000000ull /* while there is nobody else */
 #define MIN_RATES_STOP_NS    3000000ull   /* until lower-level clients are stopped */

@@ -49,7 +49,8 @@ struct usage {
 	struct min_rate rate;
 	/* min-rates.c's, as of its last look: nobody else could run; a client has work. */
 	bool rate_alone, rate_works;
-	uint32_t rate_told; /* min-rate-report.c's */
+	uint64_t rate_worked; /* ns, the last look at which it had work */
+	uint32_t rate_told;   /* min-rate-report.c's */
 	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;
 	uint64_t tuning;

@@ -48,7 +48,7 @@ static void beside_one_below(enum sharing sharing)
 		change();
 		run(SECOND);
 		uint64_t low = hardware.ran[1];
-		assert_in_range(ms_of(0, 4 * SECOND), 4 * rate - 60, 4 * rate + 60);
+		assert_in_range(ms_of(0, 4 * SECOND), 4 * rate - 60, 4 * rate + 80);
 		assert_in_range((hardware.ran[1] - low) / MS, 4000 - 4 * rate - 200,
 				4000 - 4 * rate + 60);
 		assert_in_range(usage_of(0)->rate.attained, rate - 20, rate + 20);
@@ -180,7 +180,10 @@ static void test_requests(void **state)
 	uint64_t low = hardware.ran[1];
 	struct requests found = answer(500);
 	assert_in_range(found.longest * 1000 / REQUEST, 1000, 1250);
-	assert_in_range(500 * REQUEST * 1000 / found.waited, 865, 945);
+	assert_in_range(500 * REQUEST * 1000 / found.waited, 870, 945);
+	/* What the other one runs between them delays them, and is none of its speed alone. */
+	const struct min_rate_speed *alone = &usage_of(0)->rate.alone;
+	assert_in_range(alone->work * 1000 / alone->time, 985, 1015);
 	assert_true(hardware.ran[1] - low > found.gaps + 500 * (MS / 5));
 }
 
