@@ -160,7 +160,7 @@ static always_inlined bool enter(struct launch *launch, struct stream *stream,
 		preempt_slot_lock(launch->slot);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
 	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
-	if (!kernel_mean(work->kernel))
+	if (!kernel_is_measured(work->kernel))
 		stream_unknown(stream, begun);
 	uint64_t ahead = goes_ahead(stream, work->call) ? launch->predicted : 0;
 	demand_raise(stream->client, binding, launch->predicted,

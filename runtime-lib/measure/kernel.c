@@ -175,7 +175,7 @@ static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_
 /* ns; 0: none was measured. */
 static uint64_t measured_mean(const struct kernel_time *kernel)
 {
-	return atomic_load(&kernel->samples) ? atomic_load(&kernel->mean) : 0;
+	return kernel_is_measured(kernel) ? atomic_load(&kernel->mean) : 0;
 }
 
 uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns,

@@ -47,6 +47,12 @@ static inline uint64_t kernel_mean(const struct kernel_time *kernel)
 	return load_relaxed(&kernel->mean);
 }
 
+/* A launch of it has ended. */
+static inline bool kernel_is_measured(const struct kernel_time *kernel)
+{
+	return load_relaxed(&kernel->samples) != 0;
+}
+
 static inline bool kernel_varies(const struct kernel_time *kernel)
 {
 	return load_relaxed(&kernel->varies);
@@ -58,7 +64,7 @@ static inline bool kernel_varies(const struct kernel_time *kernel)
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
 
 /* Worker: earlier processes have measured @ns, so fewer of the first launches are sampled. Until
- * one is, this is the kernel's time: launches of unknown time have a gate each. */
+ * one is, this is the kernel's mean: launches of unknown time have a gate each. */
 void kernel_is_profiled(struct kernel_time *kernel, uint64_t key, uint64_t ns);
 
 /* Worker: an eviction cost @ns. */

@@ -157,6 +157,8 @@ static void a_kernel_is_short_in_other_geometries_too(void **state)
 		launch_call(l.n, l.kernel, 3 * BLOCKS);
 	assert_int_equal(n_ops(NULL_LAUNCH), 6);
 	assert_in_range(n_ops(NULL_GATE), 0, 3);
+	/* But that they end is not known. */
+	assert_false(stream_will_end(stream_find(STREAM(l.n, 1), false)));
 	/* With so many blocks it need not be short. */
 	driver->n_ops = 0;
 	launch_call(l.n, l.kernel, 10 * BLOCKS);
