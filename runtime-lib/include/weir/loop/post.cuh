@@ -16,19 +16,37 @@ namespace weir
 namespace detail
 {
 
+/* Each thread has its loop in a variable of the kernel. The compiler cannot know that in a callback,
+ * and accesses to memory of an unknown kind take longer. */
+inline __device__ void is_local(const loop *l)
+{
+	__builtin_assume(__isLocal(l));
+}
+
 template <class F> inline __device__ void invoke_task(loop &l, const void *capture, int64_t)
 {
+	is_local(&l);
 	(*static_cast<const F *>(capture))(l);
 }
 template <class F>
 inline __device__ void invoke_answer(loop &l, const void *capture, int64_t result)
 {
+	is_local(&l);
 	(*static_cast<const F *>(capture))(l, result);
+}
+
+template <class F>
+inline __device__ void fill(weir_loop_callback &to, invoke_function invoke, void *deliver,
+			    const F &callback)
+{
+	to.invoke = reinterpret_cast<uint64_t>(invoke);
+	to.deliver = reinterpret_cast<uint64_t>(deliver);
+	__builtin_memcpy(to.capture, &callback, sizeof(callback));
 }
 
 } // namespace detail
 
-/* The slot, or -ENOBUFS. */
+/* The slot, or -ENOBUFS. What goes to shared memory is written apart, by accesses of that kind. */
 template <class F>
 inline __device__ int loop::claim_(F callback, detail::invoke_function invoke, void *deliver)
 {
@@ -41,12 +59,15 @@ inline __device__ int loop::claim_(F callback, detail::invoke_function invoke, v
 		return -ENOBUFS;
 	int i = __ffs(static_cast<int>(unused)) - 1;
 	unused_ = unused & (unused - 1);
-	if (detail::first_thread()) {
-		weir_loop_callback &to = callback_(static_cast<uint32_t>(i));
-		to.invoke = reinterpret_cast<uint64_t>(invoke);
-		to.deliver = reinterpret_cast<uint64_t>(deliver);
-		__builtin_memcpy(to.capture, &callback, sizeof(callback));
+	if (!detail::first_thread())
+		return i;
+#if WEIR_LOOP_SHARED
+	if (i < WEIR_LOOP_SHARED) {
+		detail::fill(detail::here().callbacks[i], invoke, deliver, callback);
+		return i;
 	}
+#endif
+	detail::fill(block_().callbacks[i], invoke, deliver, callback);
 	return i;
 }
 

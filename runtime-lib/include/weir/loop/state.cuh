@@ -52,7 +52,7 @@ __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n,
 
 } // namespace detail
 
-/* Of one block. Every thread has one, and all of them are the same. */
+/* Of one block. Every thread has one, a variable of the kernel, and all of them are the same. */
 class loop
 {
       public:
