@@ -22,10 +22,15 @@ LEARN = 0.7  # seconds beside each LOW before anything counts, with Weir
 
 @dataclasses.dataclass
 class Pairs:
-    """ms of requests alone and beside LOW, one list for each measurement."""
+    """ms of requests alone and beside LOW, one list for each measurement; of graphs what the GPU took of these; and when
+    each was measured, as pairs of time.monotonic()."""
 
-    alone: list
-    beside: list
+    alone: list = dataclasses.field(default_factory=list)
+    beside: list = dataclasses.field(default_factory=list)
+    gpu_alone: list = dataclasses.field(default_factory=list)
+    gpu_beside: list = dataclasses.field(default_factory=list)
+    when_alone: list = dataclasses.field(default_factory=list)
+    when_beside: list = dataclasses.field(default_factory=list)
 
     @property
     def medians(self):
@@ -39,6 +44,16 @@ class Pairs:
     @property
     def p99(self):
         return quantile(sum(self.beside, []), 0.99) / quantile(sum(self.alone, []), 0.99)
+
+    def at_clock_alone(self, clock):
+        """Median and p99 against alone, as if @clock had not been lower beside LOW, and both sides' speeds in words. None:
+        not known."""
+        sides = ((self.beside, self.gpu_beside, self.when_beside), (self.alone, self.gpu_alone, self.when_alone))
+        beside, alone = ({**speed(gpu, when, clock), **figures(ms)} for ms, gpu, when in sides)
+        less = bursts.slowed_us(beside, alone)
+        if less is None:
+            return None
+        return *((beside[figure] - less) / alone[figure] for figure in ("median", "p99")), bursts.speeds(beside, alone)
 
     def __str__(self):
         both = (sum(some, []) for some in (self.alone, self.beside))
@@ -62,6 +77,20 @@ def halves():
     return (set.union(*sets[:middle]), set.union(*sets[middle:])) if middle else (sets[0], sets[0])
 
 
+def figures(ms):
+    """us"""
+    flat = sum(ms, [])
+    return {"median": 1e3 * statistics.median(flat), "p99": 1e3 * quantile(flat, 0.99)}
+
+
+def speed(gpu_ms, when, clock):
+    """How long the GPU took, in us, and its clock meanwhile; what is known of it."""
+    flat, mhz = sum(gpu_ms, []), [clock.mean(*times) for times in when]
+    if not flat or not all(mhz):
+        return {}
+    return {"gpu_median": 1e3 * statistics.median(flat), "clock": statistics.mean(mhz)}
+
+
 class TorchClients:
     """On processors of their own: launches wait for a processor, and who shares a core gets half of it."""
 
@@ -82,6 +111,7 @@ class TorchClients:
         self.high.tell(name, seconds, GAP_MS[name])
         answer = self.high.answer(seconds + 60)
         self.wrong += answer["wrong"]
+        self.gpu_ms = answer["gpu_ms"]  # of what was asked last
         return answer["ms"]
 
     def beside(self, name, workload, seconds):
@@ -101,7 +131,7 @@ class TorchClients:
 
 class BurstClients:
     def __init__(self, bench, weir, names, workloads, priority):
-        self.bench, self.weir, self.wrong = bench, weir, 0
+        self.bench, self.weir, self.wrong, self.gpu_ms = bench, weir, 0, []
 
     def wait_ready(self):
         pass
@@ -135,8 +165,14 @@ def clients(bench, weir, names, workloads, priority=False):
 
 
 def pairs(both, name, workload, n, seconds):
-    found = Pairs([], [])
+    found = Pairs()
     for _ in range(n):
+        begin = time.monotonic()
         found.alone.append(both.ask(name, seconds))
+        found.gpu_alone.append(both.gpu_ms)
+        between = time.monotonic()
         found.beside.append(both.beside(name, workload, seconds))
+        found.gpu_beside.append(both.gpu_ms)
+        found.when_alone.append((begin, between))
+        found.when_beside.append((between, time.monotonic()))
     return found

@@ -5,7 +5,7 @@
 
 `graph` replays a CUDA graph of ResNet-50, `eager` calls the same network, `llama` generates 8 tokens behind a prompt of
 512. Reads lines `NAME SECONDS GAP_MS` from the standard input, and answers each with a line of JSON: the ms of each
-request, and how many results were wrong.
+request, of `graph` also those between its begin and its end on the GPU, and how many results were wrong.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import json
 import random
 import sys
 import time
+
+from stamps import Stamps
 
 WARM_UP = 5
 LEAST = 4  # requests, however long they take
@@ -27,15 +29,20 @@ def resnet_graph(torch, networks):
     model, batch = networks.resnet50()
     for _ in range(WARM_UP):
         model(batch)
+    stamps, stream = Stamps(), torch.cuda.current_stream()
+    stamps.mark(0, stream.cuda_stream)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+    with torch.cuda.graph(graph, stream=stream):
+        stamps.mark(0, stream.cuda_stream)
         out = model(batch)
+        stamps.mark(1, stream.cuda_stream)
 
     def request(_keep=(model, batch)):
         graph.replay()
         return out
 
+    request.stamps = stamps
     return request
 
 
@@ -48,8 +55,8 @@ REQUESTS = {"graph": resnet_graph, "eager": resnet_eager, "llama": llama_tokens}
 
 
 def answer(torch, request, wanted, seconds, gap_ms):
-    """ms of each request, and the number of wrong results."""
-    gaps, times, wrong = random.Random(7), [], 0
+    """What a line of the input is answered with."""
+    gaps, times, on_gpu, wrong = random.Random(7), [], [], 0
     end = time.monotonic() + seconds
     while time.monotonic() < end or len(times) < LEAST:
         time.sleep(min(gaps.expovariate(1 / gap_ms), 3 * gap_ms) / 1e3)
@@ -57,8 +64,10 @@ def answer(torch, request, wanted, seconds, gap_ms):
         result = request()
         torch.cuda.current_stream().synchronize()
         times.append(1e3 * (time.monotonic() - begin))
+        if hasattr(request, "stamps"):
+            on_gpu.append(request.stamps.ms)
         wrong += not torch.equal(result, wanted)
-    return {"ms": times, "wrong": wrong}
+    return {"ms": times, "gpu_ms": on_gpu, "wrong": wrong}
 
 
 def serve(torch, names, ready_file):
