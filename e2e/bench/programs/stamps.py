@@ -1,4 +1,4 @@
-"""When work begins and ends on the GPU, by its own clock: a kernel of one thread before the work and one behind it, which
+"""When work begins and ends on the GPU, by its own clock: a kernel of one thread before the work and one behind it. They
 may be nodes of the same graph."""
 
 import ctypes
