@@ -2,6 +2,8 @@
 # Two trial releases of the current commit, built from nothing in two folders, are the same byte for byte. Takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Of the make that runs this: the builds below are makes of their own, with as many jobs as there are processors.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 dir=$(mktemp -d /tmp/weir-reproduce-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 
