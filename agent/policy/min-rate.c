@@ -108,12 +108,16 @@ static bool is_far(const struct min_rate *rate)
 
 /* Another program, or another kind of work, may differ by much in how busy it keeps the GPU. What
  * was learned before says nothing of it. */
-static void compare_latest(struct min_rate *rate)
+static void compare(struct min_rate *rate, uint64_t work, uint64_t time)
 {
+	rate->latest.work += work;
+	rate->latest.time += time;
 	if (rate->latest.time < MIN_RATE_LATEST_NS)
 		return;
-	if (is_far(rate))
+	if (is_far(rate)) {
 		rate->alone = rate->latest;
+		rate->stale = MIN_RATE_STALE_NS;
+	}
 	rate->latest = (struct min_rate_speed){0};
 }
 
@@ -121,10 +125,8 @@ static void learn_from(struct min_rate *rate, uint64_t work, uint64_t time)
 {
 	rate->alone.work += work;
 	rate->alone.time += time;
-	rate->latest.work += work;
-	rate->latest.time += time;
 	rate->stale -= smaller(rate->stale, MIN_RATE_LEARNT * time);
-	compare_latest(rate);
+	compare(rate, work, time);
 	if (rate->alone.time >= MIN_RATE_FORGET_NS) {
 		rate->alone.work /= 2;
 		rate->alone.time /= 2;
@@ -146,13 +148,16 @@ bool min_rate_must_be_alone(const struct min_rate *rate)
 	return rate->learns || min_rate_learns(rate);
 }
 
+/* What others run before a request delays its beginning. That matters little for whether its speed
+ * is another one, but it is none of its speed alone. */
 static void end_period(struct min_rate *rate)
 {
-	bool alone =
-		rate->period.kept && rate->period.shared <= rate->period.time / MIN_RATE_SHARED;
+	bool alone = rate->period.shared <= rate->period.time / MIN_RATE_SHARED;
 
-	if (alone && rate->period.work)
+	if (alone && rate->period.work && rate->period.kept)
 		learn_from(rate, rate->period.work, rate->period.time);
+	else if (alone && rate->period.work)
+		compare(rate, rate->period.work, rate->period.time);
 	rate->period = (typeof(rate->period)){0};
 }
 

@@ -342,6 +342,25 @@ static void follows_another_program(void **state)
 	assert_in_range(had(&model, SECOND), 880, 920);
 }
 
+/* It answers requests, as ResNet-50 does after kernels without a gap: within half a second. */
+static void follows_another_service(void **state)
+{
+	struct model model = new_model(900);
+
+	(void)state;
+	model.beside = 500;
+	model.request = 8 * MS;
+	model.gap = 8 * MS;
+	model.report = 250 * US;
+	model.lag = 200 * US;
+	run(&model, 3 * SECOND);
+	assert_in_range(model.rate.alone.work * 1000 / model.rate.alone.time, 950, 1020);
+	model.predicted = 250;
+	model.executed = model.reported = model.done / model.launch * model.launch / 4;
+	run(&model, SECOND / 2);
+	assert_in_range(model.rate.alone.work * 1000 / model.rate.alone.time, 220, 270);
+}
+
 /* What is left over goes to others: all of it if it is fast enough beside them. */
 static void leaves_the_rest(void **state)
 {
@@ -513,6 +532,7 @@ int main(void)
 		cmocka_unit_test(meets_with_long_launches),
 		cmocka_unit_test(waits_until_others_have_left),
 		cmocka_unit_test(follows_another_program),
+		cmocka_unit_test(follows_another_service),
 		cmocka_unit_test(leaves_the_rest),
 		cmocka_unit_test(follows),
 		cmocka_unit_test(time_alone_is_no_credit),
