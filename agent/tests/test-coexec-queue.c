@@ -3,6 +3,7 @@
 #include "policy/coexec/memory.h"
 #include "policy/run-queue.h"
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -315,11 +316,8 @@ struct searched {
 	double loss, took; /* took: of the search, over sequential; 0: it was short */
 };
 
-static struct searched run_pair(const struct measured_pair *pair)
+static void begin_pair(const struct measured_pair *pair)
 {
-	const struct coexec_plan *plan = &world.queues.levels[0].plan;
-	double before = 0, work = 0, passed = 0;
-
 	begin(1);
 	for (unsigned i = 0; i < N; i++)
 		world.comes[i] = UINT64_MAX;
@@ -327,6 +325,14 @@ static struct searched run_pair(const struct measured_pair *pair)
 		world.comes[pair->kernels[k]] = world.now;
 		world.stays[pair->kernels[k]] = true;
 	}
+}
+
+static struct searched run_pair(const struct measured_pair *pair)
+{
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+	double before = 0, work = 0, passed = 0;
+
+	begin_pair(pair);
 	while (world.now - world.begin < 1600 * MS) {
 		before = work_of(pair->kernels);
 		bool searched = plan->searching;
@@ -364,6 +370,53 @@ static void test_pairs(void **unused)
 	assert_true(lost / n < 0.01);
 	assert_true(worst < 0.06);
 	assert_true(took / searches < 0.92);
+}
+
+/* That are queued, with other workers than the client may have now. */
+static unsigned former_launches(unsigned kernel)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < QUEUED; k++)
+		n += world.launched[kernel][k] != world.entries[kernel].coexec.workers;
+	return n;
+}
+
+/* Returns how many tries began. */
+static unsigned check_tries(const struct measured_pair *pair)
+{
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+	unsigned tries = 0;
+
+	begin_pair(pair);
+	while (world.now - world.begin < 1600 * MS) {
+		bool settling = plan->phase == COEXEC_SETTLING;
+		uint64_t since = plan->since;
+		step();
+		/* Not those that the wait was too long for. */
+		if (!plan->searching || !settling || plan->phase != COEXEC_MEASURING ||
+		    world.now - since >= COEXEC_LONGEST)
+			continue;
+		tries++;
+		/* One may have begun since the last report; its end is where the measurement
+		 * begins. */
+		for (unsigned k = 0; k < 2; k++)
+			assert_in_range(former_launches(pair->kernels[k]), 0, 1);
+	}
+	return tries;
+}
+
+/* Launches with the former workers say nothing of the configuration that is tried. */
+static void test_former_launches_are_not_measured(void **unused)
+{
+	unsigned tries = 0;
+
+	(void)unused;
+	for (size_t i = 0; i < countof(measured_pairs); i++) {
+		memset(&world.found, 0, sizeof(world.found));
+		tries += check_tries(&measured_pairs[i]);
+	}
+	assert_in_range(tries, 3 * countof(measured_pairs), UINT_MAX);
 }
 
 /* Only pairs of unlike kernels are known, as after the experiment's earlier parts. */
@@ -415,6 +468,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_former_launches_are_not_measured),
 		cmocka_unit_test(test_queues_after_pairs),
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_short_queues),
