@@ -70,8 +70,9 @@ static void the_variables_of_before_stay_as_they_were(void **state)
 		size_t n = 0;
 		while (before[n])
 			n++;
-		if (cuInit(0) != CUDA_SUCCESS || cuInit(0) != CUDA_SUCCESS)
-			_exit(2);
+		for (unsigned i = 0; i < 2; i++) /* the second one changes nothing */
+			if (cuInit(0) != CUDA_SUCCESS)
+				_exit(2);
 		char **after = environ;
 		if (after == before || before[n] || before[0] != first)
 			_exit(3);
