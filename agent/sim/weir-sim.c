@@ -116,7 +116,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-	{"policy", 'p', "NAME", 0, "Policy (hpf)", 0},
+	{"policy", 'p', "NAME", 0, "Policy (whpf)", 0},
 	{"for", 'f', "DURATION", 0, "Virtual time (the trace's end, else 1m)", 0},
 	{"seed", 's', "N", 0, "Seed of all random numbers (1)", 0},
 	{"json", 'j', NULL, 0, "Print JSON, not a table", 0},
@@ -128,7 +128,7 @@ static const struct argp_option options[] = {
 	{"quantum", 'q', "DURATION", 0, "Of wfq, and of runs given for age (10ms)", 0},
 	{"min-quantum", 'm', "DURATION", 0, "Shortest run of ffs and wfq (1ms)", 0},
 	{"max-overhead", 'o', "PERCENT", 0, "Of ffs: time lost to switches (3)", 0},
-	{"cost", 'y', "DURATION", 0, "Of a switch, as ffs and hpf estimate it (its true cost)", 0},
+	{"cost", 'y', "DURATION", 0, "Of a switch, as the policy estimates it (its true cost)", 0},
 	{0, 0, 0, 0, "Of the machine:", 2},
 	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as under MPS", 0},
 	{"sms", 'n', "N", 0, "Multiprocessors of the GPU (132)", 0},

@@ -1,5 +1,6 @@
 /* What the agent says of pods to the API server: problems, refusals, waiting, shared servers,
  * rates. */
+#include "pod-names.h"
 #include "report-fixture.h"
 
 #include "daemon/waiting.h"
@@ -47,15 +48,7 @@ static struct config config; /* of the agent: no namespace may raise */
 
 static struct pod_report start_report(struct gpu *const *gpus)
 {
-	config.kubernetes.names = (struct pod_names){.priority = "w/priority",
-						     .latency_slo = "w/slo",
-						     .memory = "w/memory",
-						     .weight = "w/weight",
-						     .compute = "w/compute",
-						     .memory_full = "w/full",
-						     .yield = "w/yield",
-						     .min_rate = "w/rate",
-						     .share = "w/share"};
+	config.kubernetes.names = pod_names;
 	config.kubernetes.node = reporter.node;
 	pod->qos = CONTAINER_QOS_BEST_EFFORT;
 	pod->least_share = pod->request = 30;
@@ -143,8 +136,9 @@ static void refused_pods_are_told_to_their_controller(void **state)
 	pod->owner = (struct pod_owner){"apps/v1", "ReplicaSet", "web-1", "r-1"};
 	pod->phase = POD_FAILED;
 	strcpy(pod->status_reason, "UnexpectedAdmissionError");
-	strcpy(pod->status_message, "Allocate failed due to rpc error: code = ResourceExhausted "
-				    "desc = w/share: no GPU had 50 free, which is unexpected");
+	strcpy(pod->status_message,
+	       "Allocate failed due to rpc error: code = ResourceExhausted "
+	       "desc = weir.dev/gpu-share: no GPU had 50 free, which is unexpected");
 	for (int i = 0; i < 3; i++) {
 		snprintf(pod->uid, sizeof(pod->uid), "u-%d", i);
 		pod_report_look(&report);
