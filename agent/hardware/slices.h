@@ -2,8 +2,8 @@
  * takes 0.2 ms:
  *
  *  - A client below another one gets so short a slice that who comes waits hardly longer than the
- *    switch. While no one above has work it has the GPU to itself and loses nothing. With 5 us
- *    instead of 50 who comes waited up to 23 us less. In both a slice is too short to get anything
+ *    switch. While no one above has work it has the GPU to itself and loses nothing. With 10 us
+ *    instead of 50 who comes waited 20 us less (H100). In both a slice is too short to get anything
  *    done: about 0.1 ms of each slice behind a switch are used up by restoring what ran.
  *  - Two groups with short slices that both have work switch all the time and get nothing done. So
  *    of several clients that are below others one at a time may have work (scheduler.c stops the
