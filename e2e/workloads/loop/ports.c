@@ -24,6 +24,7 @@ extern const char parts_boxes_ptx[], parts_angles_ptx[], parts_keys_ptx[], parts
 
 #define LAUNCHES_MAX 16
 #define REPEAT_MAX   1000
+#define SPIN_US      1000000 /* the thread waits without a pause, as in cuStreamSynchronize() */
 
 /* A kernel of the papers that has ports. */
 static const struct port {
@@ -165,6 +166,7 @@ static void make_loops(struct program *program)
 						    .callbacks =
 							    2, /* that of a part, and the next */
 						    .staging = 1,
+						    .spin_us = SPIN_US,
 						    .name = program->only};
 
 		if (!port)
