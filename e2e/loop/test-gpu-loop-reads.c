@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -235,9 +237,48 @@ static int end(void **state)
 	return fixture_end(state);
 }
 
+/* Of the kernel's table of this process's descriptors. */
+static uint64_t places_of_descriptors(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[256];
+	unsigned long places = 0;
+
+	assert_non_null(status);
+	while (!places && fgets(line, sizeof(line), status))
+		(void)sscanf(line, "FDSize: %lu", &places);
+	fclose(status);
+	assert_true(places > 0);
+	return places;
+}
+
+/* Otherwise the kernel makes room while the loop runs, which then stands still. */
+static void there_is_room_for_descriptors(void **state)
+{
+	uint64_t before = places_of_descriptors();
+	const struct weir_loop_options options = {.threads = 64, .files = 3 * (uint32_t)before};
+	struct rlimit limit, low;
+	int opened = open_descriptors();
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = (struct rlimit){.rlim_cur = before + before / 2, .rlim_max = limit.rlim_max};
+	if (limit.rlim_cur < 4 * before)
+		skip();
+	/* A limit is kept to. */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	weir_loop_free(fixture_new("read_parts", &options));
+	assert_in_range(places_of_descriptors(), low.rlim_cur, 2 * before);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	weir_loop_free(fixture_new("read_parts", &options));
+	assert_true(places_of_descriptors() >= 3 * before);
+	assert_int_equal(open_descriptors(), opened);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(there_is_room_for_descriptors),
 		cmocka_unit_test(parts_arrive_in_their_places),
 		cmocka_unit_test(short_parts_arrive),
 		cmocka_unit_test(files_outside_the_page_cache_are_read),

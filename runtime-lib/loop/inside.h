@@ -45,7 +45,7 @@ struct weir_loop {
 	void *shared; /* with the kernel */
 	struct rings rings;
 	struct io_engine *engine;
-	struct workers *readers; /* copy from the page cache into staging buffers; open files */
+	struct workers *readers; /* copy from the page cache into staging buffers */
 	struct cufile cufile;
 	bool cufile_tried;
 	struct handles handles;
@@ -65,7 +65,7 @@ struct weir_loop {
 	uint64_t retry; /* when to accept again */
 
 	uint32_t operations;     /* of the engine, not reaped */
-	uint32_t reading;        /* operations of the readers, not reaped */
+	uint32_t reading;        /* of the readers, not reaped */
 	_Atomic uint32_t serial; /* of the last launch */
 	_Atomic bool on_gpu;
 	bool has_run;
@@ -89,8 +89,8 @@ uint64_t loop_now(void); /* CLOCK_MONOTONIC in ns */
 
 /* Hands an operation to the engine; `finish` is called when it has ended. */
 void loop_submit(struct weir_loop *loop, struct io *io);
-/* The same for an OPEN, or a READ of what may be in the page cache: a reader tries first. */
-void loop_submit_to_reader(struct weir_loop *loop, struct io *io);
+/* The same for a read, which begins in the page cache if there is a reader. */
+void loop_submit_read(struct weir_loop *loop, struct io *io);
 static inline void loop_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);

@@ -5,11 +5,14 @@
 #include "loop/launches.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS_PER_US 1000u
 #define NS_PER_S  1000000000u
@@ -43,25 +46,21 @@ void loop_submit(struct weir_loop *loop, struct io *io)
 }
 
 /* What is not in the page cache, the engine reads: there many reads wait at a time. It also knows
- * what is wrong with the others, and opens files if no reader can be started. */
-static void finish_reader(struct weir_loop *loop, struct io *io)
+ * what is wrong with the others. */
+static void finish_cached(struct weir_loop *loop, struct io *io)
 {
-	bool engine = io->result == -EAGAIN || (io->kind == IO_READ_CACHED && io->result < 0);
-
 	loop->reading--;
-	if (io->kind == IO_READ_CACHED)
-		io->kind = IO_READ;
-	if (engine)
+	io->kind = IO_READ;
+	if (io->result < 0)
 		loop_submit(loop, io);
 	else
 		io->finish(io);
 }
 
-void loop_submit_to_reader(struct weir_loop *loop, struct io *io)
+void loop_submit_read(struct weir_loop *loop, struct io *io)
 {
 	io->owner = loop;
-	if (io->kind == IO_READ)
-		io->kind = IO_READ_CACHED;
+	io->kind = IO_READ_CACHED;
 	loop->reading++;
 	workers_submit(loop->readers, io);
 }
@@ -78,7 +77,7 @@ static bool finish_operations(struct weir_loop *loop)
 		some = true;
 	}
 	while (loop->reading && (io = workers_reap(loop->readers))) {
-		finish_reader(loop, io);
+		finish_cached(loop, io);
 		some = true;
 	}
 	return some;
@@ -155,6 +154,22 @@ static int take_options(struct weir_loop *loop, const struct weir_loop_options *
 	return 0;
 }
 
+/* The kernel enlarges a process's table of descriptors when it is full. If the process has several
+ * threads, whoever opens something then waits for 10 ms and more. So the table is enlarged before
+ * the loop runs. @fd: any one. */
+static void make_room_for_descriptors(int fd, uint32_t files)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	uint64_t wanted = (uint64_t)fd + files;
+	int last = (int)(wanted < limit.rlim_cur ? wanted : limit.rlim_cur) - 1;
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, last);
+	if (copy >= 0)
+		close(copy);
+}
+
 static int start_engine(struct weir_loop *loop)
 {
 	uint32_t most =
@@ -166,6 +181,8 @@ static int start_engine(struct weir_loop *loop)
 		r = io_uring_engine.new(&loop->engine, most);
 	if (r)
 		r = io_pool_engine.new(&loop->engine, most);
+	if (!r)
+		make_room_for_descriptors(loop->engine->event, loop->options.files);
 	return r ? r
 		 : workers_new(&loop->readers, loop->options.readers, true, loop->engine->event);
 }

@@ -67,10 +67,7 @@ static void finish_open(struct io *io)
 	loop_answer(loop, slot, number);
 }
 
-/* By readers, many at a time: where the kernel cannot open a file at once, io_uring needs about 100
- * us for each, one behind the other. O_NONBLOCK: a FIFO without a partner must not keep a thread
- * for ever.
- */
+/* O_NONBLOCK: a FIFO without a partner must not keep a thread for ever. */
 static void start_open(struct weir_loop *loop, struct slot *slot)
 {
 	int flags = (int)slot->request.extra & ~(O_DIRECT | O_APPEND);
@@ -80,7 +77,7 @@ static void start_open(struct weir_loop *loop, struct slot *slot)
 	slot->io.flags = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	slot->io.mode = (unsigned)(slot->request.extra >> 32) & 07777;
 	slot->io.finish = finish_open;
-	loop_submit_to_reader(loop, &slot->io);
+	loop_submit(loop, &slot->io);
 }
 
 static void start_close(struct weir_loop *loop, struct slot *slot)

@@ -169,7 +169,7 @@ static void submit(struct weir_loop *loop, struct piece *piece, int flags)
 	piece->io.flags = flags;
 	piece->io.at_end = false;
 	if (piece->io.kind == IO_READ && !direct && piece->io.size > READER)
-		loop_submit_to_reader(loop, &piece->io);
+		loop_submit_read(loop, &piece->io);
 	else
 		loop_submit(loop, &piece->io);
 }

@@ -40,9 +40,9 @@ struct weir_loop_options {
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
 	/* Buffers of 1 MiB for large transfers, with four of 64 KiB each; 0: 16; at most 1024 */
 	uint32_t staging;
-	/* Threads that open files and copy from the page cache into these buffers. They start when
-	 * they are needed, and sleep when there was nothing to do for 50 us. 0: three quarters of
-	 * the cores that the process may use, at least 1, at most 12; at most 64 */
+	/* Threads that copy from the page cache into these buffers. They start when they are
+	 * needed, and sleep when there was nothing to copy for 50 us. 0: three quarters of the
+	 * cores that the process may use, at least 1, at most 12; at most 64 */
 	uint32_t readers;
 	uint32_t linger_us; /* all blocks wait for so long before the kernel leaves; 0: 100. A
 			     * quarter, if it is mostly away for long */
