@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir/base.h>
@@ -36,16 +37,20 @@ void timed_deinit(struct timed *timed)
 	CU(cuModuleUnload(timed->module));
 }
 
-/* ns that the thread ran, and that it was ready to run and did not. */
+/* ns that the thread ran, and that it was ready to run and did not. The file's own time on CPUs is
+ * that of the last tick. */
 static void read_cpu_time(const struct timed *timed, uint64_t *ran, uint64_t *waited)
 {
+	struct timespec now;
 	char text[64] = "";
 	char *rest = text;
 
 	if (timed->cpu_file >= 0 && pread(timed->cpu_file, text, sizeof(text) - 1, 0) < 0)
 		workload_fail("/proc/thread-self/schedstat: cannot be read");
-	*ran = strtoull(text, &rest, 10);
+	strtoull(text, &rest, 10);
 	*waited = strtoull(rest, NULL, 10);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	*ran = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 void timed_begin(struct timed *timed)

@@ -14,7 +14,8 @@ struct timed_parts {
 	uint64_t starved; /* a kernel had ended before the next one was launched */
 	uint64_t noticed; /* from the last kernel's end to the return of the synchronise */
 	uint64_t delayed; /* of all that, the thread was ready to run and had no CPU */
-	uint64_t slept;   /* of all that, the thread waited for something else than a CPU */
+	/* Of all that, the thread waited for something else, or the machine's host had its CPU. */
+	uint64_t slept;
 	uint64_t kernels; /* from the first one's begin to the last one's end, on the GPU */
 };
 
@@ -28,8 +29,8 @@ struct timed {
 	uint64_t *launched;            /* host: when the call returned */
 	int64_t ahead;                 /* ns, of the GPU's clock over the host's */
 	uint64_t looked;               /* when that was last looked at; 0: never */
-	int cpu_file;                  /* of this thread's time on CPUs; -1: there is none */
-	uint64_t ran, waited;          /* of it, when the request began */
+	int cpu_file;         /* of how long this thread was without a CPU; -1: there is none */
+	uint64_t ran, waited; /* when the request began */
 };
 
 /* @kernels: of a request. By the thread that sends the requests. */

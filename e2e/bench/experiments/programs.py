@@ -2,7 +2,8 @@
 that sends bursts, and killed in the middle of its work. HIGH's requests count from the start of the program to its end.
 
 HIGH's time stands beside what the GPU took of it (e2e/workloads/spin-timed.h): a machine whose CPUs are shared stops
-HIGH's thread now and then, whoever is on the GPU. Before each program HIGH is alone for a moment: how often is that so?
+HIGH's thread now and then, whoever is on the GPU. Two controls show how often: a moment before each program, when HIGH
+is alone, and some seconds beside processes that use no GPU.
 
 Under MPS the death of a client in a kernel, or a failed assertion, ends the others, whatever Weir does; and MPS does
 not run everything. So programs are killed under time-slicing, and what MPS does not run is below HIGH there."""
@@ -12,7 +13,7 @@ import statistics
 import time
 
 from bursts import LOW
-from endless import TIMED, EndlessBursts, p99, stolen_ms, where_time_went
+from endless import TIMED, EndlessBursts, Stolen, busy_cpus, p99, where_time_went
 from node import Failure
 from report import at_most
 from watch import Watch
@@ -42,6 +43,7 @@ SECONDS = 4  # of a program's work below HIGH: its start and its end are some of
 SLOW = 1.1  # of HIGH's requests, against p99 alone: those are listed
 ALONE = 8  # seconds of HIGH's requests before the programs
 PAUSE = 1  # seconds of them before each program
+BUSY, BUSY_CPUS = 6, 4  # seconds of them beside so many processes that use no GPU
 ENOUGH = 200  # seconds; the programs that are left then are cut
 REFUSAL = re.compile(r"kernel (\S+) runs natively: ([^\"\n]*)")
 
@@ -54,7 +56,7 @@ class Programs:
         self.bench, self.node = bench, bench.node
         self.names = bench.part_of([name for name in (*PTX, *WHOLE, FAULTS) if self.node.cuda_program(name)])
         self.seconds = 0.1 if self.node.simulated else SECONDS
-        self.pauses = []  # HIGH's requests then
+        self.pauses, self.pauses_stolen = [], Stolen()  # HIGH's requests then
         self.outside = {FAULTS: "its failure ends other clients under MPS"} if FAULTS in self.names else {}
         self.checksums, self.wrong, self.count = {}, [], 0
 
@@ -92,12 +94,13 @@ class Programs:
 
     def below(self, name, high, mps):
         """HIGH's requests meanwhile; the client; in words how often it was stopped, and what the machine lost."""
-        self.pauses += alone_for(high, 0.1 if self.node.simulated else PAUSE)
-        begin, stolen = time.time(), stolen_ms()
-        with Watch(self.node) as watch:
+        with self.pauses_stolen:
+            self.pauses += alone_for(high, 0.1 if self.node.simulated else PAUSE)
+        begin = time.time()
+        with Watch(self.node) as watch, Stolen() as stolen:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
-        held = f"{name} held {sum(watch.held(client).values())} times, {stolen_ms() - stolen:.0f} ms stolen from CPUs"
+        held = f"{name} held {sum(watch.held(client).values())} times, {stolen}"
         return high.requests(begin, time.time()), client, held
 
 
@@ -112,12 +115,12 @@ class Alone:
     """HIGH alone, without Weir: p99 as HIGH sees it, and of the GPU's part."""
 
     def __init__(self, bench):
-        with EndlessBursts(bench, False, extra=TIMED) as high:
+        with EndlessBursts(bench, False, extra=TIMED) as high, Stolen() as stolen:
             requests = alone_for(high, 0.1 if bench.node.simulated else ALONE)
         self.p99, self.served = p99s_of(requests)
         self.median = statistics.median(one.us for one in requests)
         self.words = f"{self.median:.0f}/{self.p99:.0f} us, GPU {self.served:.0f} us (n={len(requests)})"
-        self.slow = self.where(requests)
+        self.slow = f"{self.where(requests)}; {stolen}"
 
     def where(self, requests):
         return where_time_went(requests, SLOW * self.p99)
@@ -154,12 +157,23 @@ def show_latency(bench, programs, name, alone, measured):
         bench.report.holds("clusters: refused, and said", "clusters" in said, said or "not said")
 
 
+def show_control(bench, what, requests, alone, stolen):
+    if requests:
+        ratio, gpu_ratio = alone.ratios(requests)
+        words = f"n={len(requests)}; {alone.where(requests)}; {stolen}"
+        bench.report.add(what, f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x", baselines=words)
+
+
 def run_below_high(bench, programs, alone, until):
     left = [name for name in programs.names if name not in programs.outside]
     with EndlessBursts(bench, True, extra=TIMED) as high:
         while left and time.monotonic() < until:
             name = left.pop(0)
             show_latency(bench, programs, name, alone, programs.below(name, high, mps=True))
+        with busy_cpus(BUSY_CPUS), Stolen() as stolen:
+            busy = alone_for(high, 0.1 if bench.node.simulated else BUSY)
+    show_control(bench, "HIGH alone between the programs, with Weir", programs.pauses, alone, programs.pauses_stolen)
+    show_control(bench, f"HIGH beside {BUSY_CPUS} processes without the GPU, with Weir", busy, alone, stolen)
     if left:
         bench.report.cut(f"not below HIGH: {', '.join(left)}")
 
@@ -239,12 +253,6 @@ def run(bench):
     alone = Alone(bench)
     bench.report.add("HIGH alone", "1.000x", baselines=f"{alone.words}; {alone.slow}")
     run_below_high(bench, programs, alone, until - 60)
-    if programs.pauses:
-        ratio, gpu_ratio = alone.ratios(programs.pauses)
-        bench.report.add(
-            "HIGH alone between the programs, with Weir", f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x",
-            baselines=f"n={len(programs.pauses)}; {alone.where(programs.pauses)}",
-        )
     run_under_timeslicing(bench, programs, alone, until)
     bench.report.holds(
         "every result is right", not programs.wrong,

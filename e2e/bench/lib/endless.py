@@ -1,8 +1,10 @@
 """A HIGH that sends bursts all the time, and how long its requests took in a part of that time."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
+import subprocess
 import time
 
 from bursts import HIGH
@@ -15,7 +17,7 @@ TIMED = ("--timed",)  # of a burst: see Request
 # Fields of Request, in words.
 LOSSES = {
     "call": "before the first launch", "starved": "between launches", "noticed": "after the end",
-    "delayed": "without a CPU", "slept": "asleep",
+    "delayed": "without a CPU", "slept": "asleep or stopped",
 }
 
 
@@ -24,7 +26,7 @@ class Request:
     """@at: s from the begin of the time that was asked for to the request's end; all others us. Those after @us only
     of a client with TIMED (spin-timed.h): @served by the GPU; lost by HIGH's own thread before the first launch
     (@call), between launches (@starved) and after the last kernel's end (@noticed); of all four, the time in which
-    the thread had no CPU (@delayed) and in which it waited for something else (@slept)."""
+    the thread had no CPU (@delayed), and in which it waited for something else, or its CPU was stolen (@slept)."""
 
     at: float
     us: float
@@ -57,10 +59,37 @@ def where_time_went(requests, limit_us):
     return f"{len(slow)} slow, {on_gpu} on the GPU, too ({first or '-'}); ms of these in HIGH's thread: {lost}"
 
 
-def stolen_ms():
-    """Since the machine started: CPUs had work and could not run, because the machine's host ran others' work."""
-    ticks = pathlib.Path("/proc/stat").read_text().split(maxsplit=9)[8]
-    return int(ticks) * 1000 / os.sysconf("SC_CLK_TCK")
+class Stolen:
+    """How long the machine's CPUs had work and did not run because its host ran others' work, in this context."""
+
+    def __init__(self):
+        self.ticks = 0
+
+    @staticmethod
+    def read():
+        return int(pathlib.Path("/proc/stat").read_text().split(maxsplit=9)[8])
+
+    def __enter__(self):
+        self.ticks -= self.read()
+        return self
+
+    def __exit__(self, *_):
+        self.ticks += self.read()
+
+    def __str__(self):
+        return f"{self.ticks * 1000 // os.sysconf('SC_CLK_TCK')} ms stolen from CPUs"
+
+
+@contextlib.contextmanager
+def busy_cpus(n):
+    """@n processes that do nothing but run."""
+    processes = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 class EndlessBursts:
