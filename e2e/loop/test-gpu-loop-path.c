@@ -194,6 +194,59 @@ static void points_take_few_instructions(void **state)
 	}
 }
 
+/* A loop that has come back runs in callbacks. */
+static void points_of_callbacks_cost_no_more(void **state)
+{
+	begin(state);
+	w.host.hold = 1;
+	must_leave("points_look", POINTS, WEIR_LOOP_EVICTED | WEIR_LOOP_READY);
+	w.host.hold = 0;
+	assert_int_equal(launch("points_look", POINTS, POINTS * 40), 0);
+	assert_int_equal(w.host.report.ended, 1);
+}
+
+static char *read_kernels(void)
+{
+	const size_t room = 8 << 20;
+	FILE *file = fopen(LOOP_KERNELS, "r");
+	char *text = malloc(room);
+
+	assert_non_null(file);
+	assert_non_null(text);
+	size_t n = fread(text, 1, room - 1, file);
+	fclose(file);
+	assert_in_range(n, 1, room - 2);
+	text[n] = '\0';
+	return text;
+}
+
+static bool has(const char *from, const char *to, const char *text)
+{
+	const char *found = strstr(from, text);
+
+	return found && found < to;
+}
+
+/* On a GPU an access to memory of an unknown kind takes longer. With such accesses to the loop a
+ * scheduling point of a callback took 5 % longer than one of start(). */
+static void callbacks_know_where_the_loop_is(void **state)
+{
+	char *text = read_kernels();
+	unsigned n = 0;
+
+	(void)state;
+	for (const char *at = text; (at = strstr(at, "\n.func ")); at++) {
+		const char *body = strstr(at, "\n{"), *end = strstr(at, "\n}");
+		const char *declared = strstr(at, ";");
+		if (!body || !end || declared < body || !has(body, end, "%clock64"))
+			continue;
+		n++;
+		assert_true(has(body, end, "cvta.to.local"));
+	}
+	assert_true(n >= 3);
+	free(text);
+}
+
 /* Each of POINTS points looks. A look reads a word of the loop and one of the block. */
 static void a_look_reads_two_words(void **state)
 {
@@ -374,6 +427,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(points_touch_shared_memory_only),
 		cmocka_unit_test(points_take_few_instructions),
+		cmocka_unit_test(points_of_callbacks_cost_no_more),
+		cmocka_unit_test(callbacks_know_where_the_loop_is),
 		cmocka_unit_test(a_look_reads_two_words),
 		cmocka_unit_test(a_poll_reads_three_words_of_the_host),
 		cmocka_unit_test(busy_blocks_poll_for_demand_alone),
