@@ -27,8 +27,8 @@
  *  - Buffers belong to the request until its callback runs. They lie in device memory.
  *  - Between two callbacks the kernel may leave the GPU and come back. Device memory stays.
  *
- * Costs. Instructions and accesses to memory are counted by e2e/loop/test-gpu-loop-path. Times of this version have not
- * been measured on a GPU (experiment loop-points).
+ * Costs. Instructions and accesses to memory are counted by e2e/loop/test-gpu-loop-path, times are measured by the
+ * experiment loop-points: on an H100 0.2 to 0.3 us for a look, 0.9 to 1.4 us for a task (runtime-lib/loop/README.md).
  *
  *   function                 what it does, ordinarily
  *   post_task                about 100 instructions of each warp and a barrier; shared memory alone
