@@ -54,6 +54,7 @@ void min_rate_set(struct min_rate *rate, uint32_t wanted)
 				  .alone = rate->alone,
 				  .lump = rate->lump,
 				  .attained = MIN_RATE_UNKNOWN,
+				  .renewable = rate->renewable,
 				  .time = rate->time,
 				  .missed_time = rate->missed_time};
 }
@@ -294,13 +295,27 @@ static void decide(struct min_rate *rate, bool alone, bool works)
 		rate->credit = rate->credit < most ? rate->credit : most;
 }
 
+static void learn_anew(struct min_rate *rate)
+{
+	rate->alone = rate->latest = (struct min_rate_speed){0};
+	rate->tried = 0;
+}
+
 /* Nobody is faster beside others than alone. If it seems so, what is known is wrong. */
 static void doubt(struct min_rate *rate)
 {
-	if (!is_known(rate) || rate->attained < MIN_RATE_DOUBT)
+	if (is_known(rate) && rate->attained >= MIN_RATE_DOUBT)
+		learn_anew(rate);
+}
+
+/* What is known is another program's speed. But one that begins programs all the time keeps nobody
+ * out by that. */
+static void renew(struct min_rate *rate)
+{
+	if (rate->time < rate->renewable)
 		return;
-	rate->alone = rate->latest = (struct min_rate_speed){0};
-	rate->tried = 0;
+	rate->renewable = rate->time + MIN_RATE_RENEW_NS;
+	learn_anew(rate);
 }
 
 static bool judge(struct min_rate *rate)
@@ -336,6 +351,8 @@ bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use)
 		rate->busy = larger(rate->lasts, now.busy) < MIN_RATE_LEAVING_NS ? now.busy : 0;
 	rate->lasts = now.works ? rate->lasts : 0;
 	rate->leaving = now.leaving;
+	if (now.begins)
+		renew(rate);
 	learn(rate, &now);
 	uint64_t done_now = done(rate, now.work);
 	uint64_t margin =

@@ -49,6 +49,7 @@
 #define MIN_RATE_LEARNT      50u           /* times what it learned from makes up for that */
 #define MIN_RATE_SHARED      16u           /* at most this part of a period is not alone */
 #define MIN_RATE_SECOND_NS   1000000000ull /* with work: then it is judged */
+#define MIN_RATE_RENEW_NS    1000000000ull /* with work, from one other program to the next */
 #define MIN_RATE_DOUBT       1250u         /* thousandths in a second: then it learns again */
 #define MIN_RATE_SHORT       20u           /* thousandths: it is missed if it falls short by more */
 
@@ -65,19 +66,20 @@ struct min_rate_speed {
 
 /* Zero: no minimum. */
 struct min_rate {
-	uint32_t wanted;  /* thousandths; 0: none */
-	bool ahead;       /* others may run */
-	int64_t credit;   /* ns of work at its speed alone */
-	uint64_t lump;    /* ns of work that are reported at once, lately */
-	uint64_t busy;    /* ns of its short busy periods; 0: not known, or this one is long */
-	uint64_t lasts;   /* ns with work since it was last seen without */
-	uint64_t leaving; /* ns that others need to leave */
-	uint64_t owned;   /* ns since nobody else may run */
-	uint64_t stale;   /* ns with work since its speed alone was learned */
-	bool learns;      /* again: others wait */
-	bool begun;       /* and some of the work of that time was reported */
-	uint64_t since;   /* ns since the last such report */
-	uint64_t tried;   /* ns alone while its speed alone was not known */
+	uint32_t wanted;    /* thousandths; 0: none */
+	bool ahead;         /* others may run */
+	int64_t credit;     /* ns of work at its speed alone */
+	uint64_t lump;      /* ns of work that are reported at once, lately */
+	uint64_t busy;      /* ns of its short busy periods; 0: not known, or this one is long */
+	uint64_t lasts;     /* ns with work since it was last seen without */
+	uint64_t leaving;   /* ns that others need to leave */
+	uint64_t owned;     /* ns since nobody else may run */
+	uint64_t stale;     /* ns with work since its speed alone was learned */
+	bool learns;        /* again: others wait */
+	bool begun;         /* and some of the work of that time was reported */
+	uint64_t since;     /* ns since the last such report */
+	uint64_t tried;     /* ns alone while its speed alone was not known */
+	uint64_t renewable; /* ns, `time` from which on another program may begin */
 	struct min_rate_speed alone;
 	struct min_rate_speed latest; /* of that, the latest part */
 	struct {
@@ -107,6 +109,7 @@ struct min_rate_use {
 	uint64_t leaving;  /* ns that others' launches take to end, if they can only end */
 	uint64_t busy;     /* ns of its short busy periods, if it has work; 0: not known */
 	bool works;        /* it has work now */
+	bool begins;       /* a client of it reports for the first time */
 	unsigned hindered; /* enum min_rate_hindrance */
 };
 

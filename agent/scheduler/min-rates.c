@@ -178,6 +178,7 @@ static struct min_rate_use read_client(struct client *client, uint64_t passed)
 	struct min_rate_use use = {
 		.work = before && executed > before ? executed - before : 0,
 		.time = time_of(client, since && wanted > since ? wanted - since : 0, busy, passed),
+		.begins = !before && executed,
 	};
 
 	client->rate.executed = executed;
@@ -202,6 +203,7 @@ static struct min_rate_use read_tenant(const struct gpu *gpu, const struct tenan
 		stopped |= client->rate.stopped;
 		struct min_rate_use more = read_client(client, passed);
 		use.work += more.work;
+		use.begins |= more.begins;
 		use.time = larger(use.time, more.time);
 		use.busy = use.busy && more.busy ? smaller(use.busy, more.busy)
 						 : larger(use.busy, more.busy);

@@ -68,7 +68,7 @@ struct model {
 	uint64_t now, done, other, reported, executed, changes;
 	uint64_t asked, answered; /* when the latest request came; 0, or when it was done */
 	uint64_t of_request, longest, with_work, counted; /* ns */
-	bool runs_alone, was_idle;
+	bool runs_alone, was_idle, begins;
 };
 
 static struct model new_model(uint32_t wanted)
@@ -135,11 +135,13 @@ static void look(struct model *model)
 				   .work = model->reported - model->executed,
 				   .works = !is_idle(model),
 				   .alone = (!model->rate.ahead && !model->was_idle) || model->gone,
-				   .leaving = 2 * model->lag};
+				   .leaving = 2 * model->lag,
+				   .begins = model->begins};
 
 	model->executed = model->reported;
 	model->counted = model->with_work;
 	model->was_idle = is_idle(model);
+	model->begins = false;
 	min_rate_charge(&model->rate, &use);
 	if (model->runs_alone == model->rate.ahead && model->changes == UINT64_MAX)
 		model->changes = model->now + model->lag;
@@ -342,6 +344,28 @@ static void follows_another_program(void **state)
 	assert_in_range(had(&model, SECOND), 880, 920);
 }
 
+/* It is another process, so the difference need not be large. One that begins processes all the
+ * time does not keep others out by that. */
+static void follows_another_process(void **state)
+{
+	struct model model = new_model(900);
+
+	(void)state;
+	model.beside = 950;
+	run(&model, 3 * SECOND);
+	model.predicted = 750;
+	model.executed = model.reported = model.done / model.launch * model.launch * 3 / 4;
+	model.begins = true;
+	run(&model, 100 * MS);
+	assert_in_range(model.rate.alone.work * 1000 / model.rate.alone.time, 730, 770);
+	uint64_t other = model.other, from = model.now;
+	for (unsigned i = 0; i < 500; i++) {
+		model.begins = true;
+		run(&model, 4 * MS);
+	}
+	assert_in_range((model.other - other) * 1000 / (model.now - from), 25, 50);
+}
+
 /* It answers requests, as ResNet-50 does after kernels without a gap: within half a second. */
 static void follows_another_service(void **state)
 {
@@ -533,6 +557,7 @@ int main(void)
 		cmocka_unit_test(waits_until_others_have_left),
 		cmocka_unit_test(follows_another_program),
 		cmocka_unit_test(follows_another_service),
+		cmocka_unit_test(follows_another_process),
 		cmocka_unit_test(leaves_the_rest),
 		cmocka_unit_test(follows),
 		cmocka_unit_test(time_alone_is_no_credit),

@@ -184,6 +184,14 @@ static void test_requests(void **state)
 	/* What the other one runs between them delays them, and is none of its speed alone. */
 	const struct min_rate_speed *alone = &usage_of(0)->rate.alone;
 	assert_in_range(alone->work * 1000 / alone->time, 985, 1015);
+	/* Without a rate nothing was learned, so it learns anew then. */
+	world.tenants[0].min_rate = 0;
+	change();
+	answer(5);
+	world.tenants[0].min_rate = 900;
+	change();
+	answer(2);
+	assert_in_range(alone->time, 0, 2 * REQUEST);
 	assert_true(hardware.ran[1] - low > found.gaps + 500 * (MS / 5));
 }
 

@@ -113,7 +113,7 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 	bool shares = binding && (binding_flag(binding, WEIR_CONTROL_SLICED) ||
 				  binding_flag(binding, WEIR_CONTROL_LEAVES));
 
-	if (sample->bounded || shares)
+	if (sample->bounded || sample->of.beside || shares)
 		return KERNEL_SLICED;
 	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
 }

@@ -47,6 +47,7 @@ struct sampled {
 	uint64_t predicted; /* ns; 0: not known */
 	uint64_t started;   /* ns, when it was launched into an idle stream (start.h); or 0 */
 	bool held;          /* gates were closed */
+	bool beside;        /* others run at the same time (WEIR_CONTROL_LEAVES) */
 	struct arguments arguments;
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	uint32_t candidate;         /* of `tuned` */

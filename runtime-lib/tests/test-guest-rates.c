@@ -31,10 +31,18 @@ static void kernels_beside_others_do_not_seem_longer(void **state)
 			launch_on(STREAM(n, 1), 123);
 		settle(30000); /* the worker reads the sample */
 	}
+	/* Neither if they have left before the worker reads the sample. */
+	driver->events_busy = 1;
+	int before = driver->events_recorded;
+	while (driver->events_recorded == before)
+		launch_on(STREAM(n, 1), 123);
+	agent.control->flags = 0;
+	settle(30000);
+	driver->events_busy = 0;
+	settle(30000);
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	settle(30000);
 	assert_int_equal(executed_by_a_launch(n, 123), 50000);
-	agent.control->flags = 0;
 	gone(n);
 }
 
