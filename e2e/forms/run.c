@@ -300,7 +300,8 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
 		if (form != WEIR_RESUMABLE || launches == 1)
 			run->workers = 1 + random_below(&run->random, WORKERS_MAX);
-		hidden->dealt = random_below(&run->random, 2) ? run->workers : 0;
+		hidden->poller = run->workers > 1 && random_below(&run->random, 2);
+		hidden->dealt = random_below(&run->random, 2) ? run->workers - hidden->poller : 0;
 		launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
 		*report = (struct weir_report){0};
 		partial = words->partial;

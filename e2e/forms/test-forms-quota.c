@@ -214,6 +214,59 @@ static void workers_leave_and_return(void **state)
 	leave_and_return(0);
 }
 
+/* The last of four polls while the blocks of the others run on, and leaves at once. */
+static void a_poller_sees_what_is_asked_while_blocks_run(void **state)
+{
+	(void)state;
+	for (uint32_t dealt = 0; dealt <= 3; dealt += 3) {
+		reset(WEIR_PERSISTENT, 4, dealt, 0);
+		world.hidden.poller = 1;
+		launch();
+		WAIT(world.shared.began == 3);
+		world.sms = 1;
+		WAIT(world.running == 3);
+		assert_int_equal(world.shared.began, 3);
+		assert_int_equal(world.words.quota, weir_quota(1) | 1);
+		assert_int_equal(blocks_on(3), 0);
+		world.shared.may_end = FOREVER;
+		end();
+		must_be_done(1, 0);
+
+		reset(WEIR_PERSISTENT, 4, dealt, 0);
+		world.hidden.poller = 1;
+		launch();
+		WAIT(world.shared.began == 3);
+		world.demand = 1;
+		WAIT(world.running == 3);
+		assert_true(world.words.ticket & WEIR_TICKET_CLOSED);
+		world.shared.may_end = FOREVER;
+		end();
+		assert_int_equal(world.shared.began, 3);
+		assert_int_equal(world.words.evictions, 1);
+	}
+}
+
+/* Nobody asks: a poller runs no block, and leaves when no ticket is left. Asked, it works on. */
+static void a_poller_draws_when_it_is_asked(void **state)
+{
+	(void)state;
+	for (uint32_t asked = 0; asked <= 1; asked++) {
+		reset(WEIR_PERSISTENT, 4, 3, 0);
+		world.hidden.poller = 1;
+		launch();
+		WAIT(world.shared.began == 3);
+		/* Only the first worker may stay, and the last one of all. */
+		world.sms = asked ? SMS : 0;
+		if (asked)
+			WAIT(world.words.ticket & WEIR_TICKET_ASKED);
+		world.shared.may_end = FOREVER;
+		end();
+		if (!asked)
+			assert_int_equal(blocks_on(3), 0);
+		must_be_done(asked, 0);
+	}
+}
+
 /* A poll delays a block. It is of no use where no ticket is left to refuse. */
 static void polls_only_if_tickets_are_left(void **state)
 {
@@ -403,6 +456,8 @@ int main(void)
 		cmocka_unit_test(asks_only_for_a_quota),
 		cmocka_unit_test(demand_for_all),
 		cmocka_unit_test(polls_only_if_tickets_are_left),
+		cmocka_unit_test(a_poller_sees_what_is_asked_while_blocks_run),
+		cmocka_unit_test(a_poller_draws_when_it_is_asked),
 		cmocka_unit_test(looks_only_while_somebody_works),
 	};
 

@@ -181,6 +181,13 @@ static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slo
 	hidden->room = words->room;
 }
 
+/* @workers: of the first launch and all continuations. */
+static void add_poller(struct weir_persistent *hidden, uint32_t workers)
+{
+	hidden->poller = hidden->room && weir_affords_poller(hidden, workers);
+	hidden->dealt -= hidden->poller;
+}
+
 /* The first launch of a chain. One that must leave some SMs from the beginning draws its first
  * tickets, which it would run on all SMs otherwise. */
 static void begin_fresh(struct weir_persistent *hidden, const struct level_binding *binding)
@@ -204,7 +211,7 @@ static void begin_continuations(struct weir_persistent *hidden)
 static void begin_last(struct weir_persistent *hidden, uint32_t workers)
 {
 	hidden->demand = hidden->hold = hidden->room = 0;
-	hidden->quota = 0;
+	hidden->quota = hidden->poller = 0;
 	hidden->dealt = workers;
 }
 
@@ -315,6 +322,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 
 	if (sample)
 		sample->bounded = chain.grid[0] < config->workers;
+	add_poller(hidden, chain.grid[0]);
 	begin_fresh(hidden, binding);
 	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)

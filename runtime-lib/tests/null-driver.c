@@ -271,7 +271,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 						     size_t shared)
 {
 	(void)function, (void)threads, (void)shared;
-	*blocks = (uintptr_t)function == NULL_WIDE ? NULL_OCCUPANCY - 1 : NULL_OCCUPANCY;
+	*blocks = null_driver.occupancy ? null_driver.occupancy : (int)NULL_OCCUPANCY;
+	*blocks -= (uintptr_t)function == NULL_WIDE;
 	return CUDA_SUCCESS;
 }
 

@@ -57,6 +57,7 @@ struct null_driver {
 	_Atomic int forms_fail;                  /* what launching a kernel in a form answers */
 	_Atomic int shared_max, form_shared_max; /* dynamic shared memory that a function may be
 						    given at most; and one that is called "form" */
+	_Atomic int occupancy;                   /* blocks on an SM; 0: NULL_OCCUPANCY */
 	_Atomic int mps;                         /* the GPU is under MPS */
 	_Atomic int priority;                    /* of each stream that is not a default one */
 	_Atomic int priorities_fail;             /* what a launch with a priority answers */

@@ -4,6 +4,8 @@
 #include "gates/gate.h"
 #include "gates/waiting.h"
 
+#include "weir/tickets.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -76,6 +78,43 @@ static void waits_for_the_whole(void **state)
 	}
 	assert_int_equal(ops_of(n, kernel, BLOCKS), CHAIN); /* nor does the next one need a gate */
 	gone(n);
+}
+
+/* Where many workers have many tickets each, one of them polls. Nobody asks the last continuation.
+ */
+static void many_workers_have_a_poller(void **state)
+{
+	static const struct {
+		int occupancy;
+		uint32_t blocks, poller;
+	} cases[] = {
+		{WEIR_POLLER_WORKERS / NULL_SMS, 60 * WEIR_POLLER_WORKERS + 1, 1},
+		{WEIR_POLLER_WORKERS / NULL_SMS, 60 * WEIR_POLLER_WORKERS, 0}, /* come out even */
+		{WEIR_POLLER_WORKERS / NULL_SMS - 1, 60 * WEIR_POLLER_WORKERS, 0},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		const uint32_t workers = (uint32_t)cases[k].occupancy * NULL_SMS;
+		driver->occupancy = cases[k].occupancy;
+		CUfunction kernel = settled(2000000, 1u << WEIR_PERSISTENT, cases[k].blocks);
+		set_spatial(true);
+		for (uint32_t sms = 0; sms <= 1; sms++) {
+			agent.demand[1]->sms = sms;
+			assert_int_equal(ops_of(n, kernel, cases[k].blocks), CHAIN);
+			for (size_t i = 1; i < CHAIN; i += 2) {
+				const struct weir_persistent *hidden = hidden_of(&driver->ops[i]);
+				bool last = i == CHAIN - 1;
+				uint32_t poller = last ? 0 : cases[k].poller;
+				assert_int_equal(driver->ops[i].grid[0], workers);
+				assert_int_equal(hidden->poller, poller);
+				assert_int_equal(hidden->dealt,
+						 i == 3 || (sms && !last) ? 0 : workers - poller);
+			}
+		}
+		gone(n);
+	}
+	driver->occupancy = 0;
 }
 
 /* A launch that begins while others need some SMs leaves them from the beginning. */
@@ -251,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_for_the_whole),
+		cmocka_unit_test(many_workers_have_a_poller),
 		cmocka_unit_test(begins_with_a_quota),
 		cmocka_unit_test(others_wait_for_any_demand),
 		cmocka_unit_test(some_forms_leave_no_part),

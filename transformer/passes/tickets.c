@@ -2,6 +2,7 @@
 /* The loop around the blocks of the grid.
  *
  *	enter     no ticket yet; a stale launch -> end; its ticket needs no drawing -> given
+ *	polls     the last worker of a launch with a poller, until it should draw -> first_draw
  *	first_draw  as draw, and -> given
  *	draw      the first thread draws the next ticket -> body if a block is left to run before it
  *	given     the first thread polls if due; all threads learn the ticket -> leave if it is refused
@@ -128,6 +129,21 @@ static void write_stale(struct cursor *at, struct frame *fr)
 		  hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
 }
 
+/* Workers without a dealt ticket. */
+static void write_no_ticket(struct cursor *at, struct frame *fr, struct operand base)
+{
+	struct block *polls = edit_block(fr->f, fr->f->last, "polls");
+	struct cursor alone = cursor_end(fr->f, polls);
+	struct operand first = leader(&alone, fr);
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %w; mov.u32 %w, %ctaid.x; add.u32 %0, %1, %w;"
+		  "  setp.ge.u32 %p, %w, %2; @%p bra %3; bra %4; }",
+		  op_reg(fr->drawn), base, hidden_dealt(at, fr->rewrite), op_block(polls),
+		  op_block(fr->given));
+	poll_alone(&alone, fr->rewrite, first, op_block(fr->first_draw));
+}
+
 static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
@@ -151,11 +167,7 @@ static void write_enter(struct frame *fr, struct block *enter)
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));
 	if (!fr->rewrite->safe)
-		edit_code(&at,
-			  "{ .reg .pred %p; .reg .b32 %w; mov.u32 %w, %ctaid.x; add.u32 %0, %1, %w;"
-			  "  setp.eq.u32 %p, %2, 0; @%p bra %3; bra %4; }",
-			  op_reg(fr->drawn), base, hidden_dealt(&at, fr->rewrite),
-			  op_block(fr->first_draw), op_block(fr->given));
+		write_no_ticket(&at, fr, base);
 }
 
 /* The first thread draws a ticket, unless a quota refuses it in resumable. `inc` with a limit that

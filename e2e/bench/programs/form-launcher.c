@@ -330,6 +330,7 @@ static void leave_a_part(struct form *form, const struct plan *plan,
 	hidden->dealt = 0;
 	start(plan, launch, function, workers, parameters);
 	hidden->demand = hidden->room = 0;
+	hidden->poller = 0;
 	hidden->dealt = workers[0];
 	start(plan, launch, function, workers, parameters);
 	struct group_times times = group_leave_and_return(&form->watch, form->page, form->sms_left,
@@ -375,7 +376,8 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		workers[0] -= (uint32_t)plan->workload->sm_count;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
-	hidden->dealt = workers[0];
+	hidden->poller = hidden->room && weir_affords_poller(hidden, workers[0]);
+	hidden->dealt = workers[0] - hidden->poller;
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed) {
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 		kernel->block_bytes = hidden->save_stride;

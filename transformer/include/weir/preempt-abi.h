@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 10
+#define WEIR_PREEMPT_ABI 11
 
 /* Sliced: a launch covers a part of the grid and has grid dimensions of its own. */
 struct weir_slice {
@@ -100,14 +100,20 @@ struct weir_persistent {
 	uint64_t room;
 	/* The quota until the first poll, as in weir_words; 0: all SMs. */
 	uint32_t quota;
-	/* Persistent: the number of workers: worker w has ticket `resume + w` without drawing; or
-	 * 0: each draws its first ticket, too. A ticket that needs no drawing is run whatever the
-	 * quota is. */
+	/* Persistent: so many workers have a ticket without drawing: worker w has `resume + w`. 0,
+	 * or the number of workers, without the poller. A ticket that needs no drawing is run
+	 * whatever the quota is. */
 	uint32_t dealt;
+	/* Persistent: 1: the last worker draws no ticket while there are any and nobody asks for
+	 * SMs, and polls instead. Workers poll only between two blocks. Where all of them begin
+	 * their blocks at the same time, nobody polls until these end, and most have the next
+	 * ticket when one does. 0 without `demand`. */
+	uint32_t poller;
+	uint32_t reserved;
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };
-static_assert(sizeof(struct weir_persistent) == 144, "layout");
+static_assert(sizeof(struct weir_persistent) == 152, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 static_assert(offsetof(struct weir_persistent, room) == 128, "layout");

@@ -9,6 +9,11 @@ enum weir_ticket_order {
 	WEIR_TICKETS_APART,  /* blocks that run together lie together, where the grid allows it */
 };
 
+/* A launch with at least so many workers, and tickets for each, can have a poller: it costs one
+ * worker, and a round of tickets where they come out even. */
+#define WEIR_POLLER_WORKERS 512u
+#define WEIR_POLLER_ROUNDS  16u
+
 /* Sets `across` and `step` of @hidden for its grid and tickets of @chunk blocks, if the first
  * @region blocks have room for such tickets. */
 static inline void weir_spread(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
@@ -26,6 +31,15 @@ static inline void weir_spread(struct weir_persistent *hidden, uint32_t chunk, u
 	hidden->across = (uint32_t)(rows * below);
 	hidden->step[0] = 0;
 	hidden->step[axis] = rows;
+}
+
+/* Whether @workers less one take about as long for the tickets of @hidden. */
+static inline int weir_affords_poller(const struct weir_persistent *hidden, uint32_t workers)
+{
+	uint32_t tickets = hidden->tickets;
+
+	return workers >= WEIR_POLLER_WORKERS && tickets / workers >= WEIR_POLLER_ROUNDS &&
+	       (tickets + workers - 1) / workers == (tickets + workers - 2) / (workers - 1);
 }
 
 /* Divides the grid of @hidden into tickets of @chunk blocks (at least one). Tickets become smaller

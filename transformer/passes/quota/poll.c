@@ -71,3 +71,24 @@ void poll_host(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		  otherwise);
 	write_close(at, rewrite, words);
 }
+
+void poll_alone(struct cursor *at, struct rewrite *rewrite, struct operand leader,
+		struct operand draws)
+{
+	struct operand words = hidden64(at, rewrite, HIDDEN(words));
+	struct block *again = edit_new_block(rewrite->function);
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %w, %n; mov.u32 %w, %ctaid.x; add.u32 %w, %w, 1;"
+		  "  mov.u32 %n, %nctaid.x; setp.eq.and.u32 %p, %w, %n, %0;"
+		  "  setp.ne.and.u32 %p, %1, 0, %p; @!%p bra %2; }",
+		  leader, hidden32(at, rewrite, HIDDEN(poller)), draws);
+	cursor_place(at, again);
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %t; ld.volatile.global.u32 %t, [%0+16];"
+		  "  setp.ge.u32 %p, %t, 0x40000000; @%p bra %1; add.u32 %t, %t, %2;"
+		  "  setp.ge.u32 %p, %t, %3; @%p bra %1; }",
+		  words, draws, hidden_dealt(at, rewrite), hidden32(at, rewrite, HIDDEN(tickets)));
+	poll_host(at, rewrite, words, true, op_block(again));
+	edit_code(at, "membar.gl; bra %0;", draws);
+}
