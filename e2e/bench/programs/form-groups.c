@@ -146,12 +146,12 @@ struct group_times group_leave_and_return(struct group_watch *watch, struct form
 					  uint64_t wait, CUstream stream)
 {
 	const struct group_seen *seen = watch->seen;
-	uint32_t gone = workers / of * left - 1, restart;
+	uint32_t gone = (workers + 1) / of * left - 1, restart;
 	struct group_times times = {0};
 	struct looks looks;
 
 	await_moment(seen, wait, &times);
-	if (workers < of || seen->left) /* a small launch, or at its end */
+	if (workers + 1 < of || seen->left) /* a small launch, or at its end */
 		return times;
 	looks = set(page, left, stream);
 	while (!has_left(seen, gone, &looks, &times))

@@ -1,9 +1,9 @@
 /* How soon a launch leaves a part of the SMs, and comes back to them, as a host sees it.
  *
  * A kernel of one thread looks at the launch's words about once per microsecond and tells the host.
- * The launch has left when as many workers are gone as fit on these SMs, but for one, in whose
- * place that kernel may be. It is back when its continuation has drawn as many tickets as it has
- * workers. */
+ * The launch has one worker less than fit on the GPU: that kernel has its place. It has left when
+ * as many are gone as fit on these SMs, but for one. It is back when its continuation has drawn as
+ * many tickets as it has workers. */
 #pragma once
 
 #include <stdbool.h>

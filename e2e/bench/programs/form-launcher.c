@@ -374,6 +374,9 @@ static void run_persistent(struct form *form, const struct plan *plan,
 		hidden->room = form->page_address + offsetof(struct form_page, sms);
 	if (form->variant.spare && workers[0] > (uint32_t)plan->workload->sm_count)
 		workers[0] -= (uint32_t)plan->workload->sm_count;
+	bool leaves = form->sms_left && form->variant.groups;
+	if (leaves && workers[0] > 1) /* the place of the watching kernel */
+		workers[0]--;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
 	hidden->poller = hidden->room && weir_affords_poller(hidden, workers[0]);
@@ -385,7 +388,6 @@ static void run_persistent(struct form *form, const struct plan *plan,
 			hidden->drain = drain_cycles(form, hidden->save_stride * workers[0]);
 	}
 	parameters[launch->argument_count] = hidden;
-	bool leaves = form->sms_left && form->variant.groups;
 	if (form->evict || leaves) /* earlier work must not count */
 		await(plan);
 	if (leaves)
