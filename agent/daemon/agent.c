@@ -9,6 +9,7 @@
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
 #include "metrics/metrics.h"
+#include "reports/ending.h"
 #include "scheduler/preemption.h"
 
 #include "weir/base.h"
@@ -67,6 +68,13 @@ static void try_hardware(struct agent *agent, struct gpu *gpu,
 	preemption_set_slices(gpu);
 }
 
+static void end_disobedient(struct gpu *gpu)
+{
+	struct agent *agent = container_of(gpu->scheduler, struct agent, scheduler);
+
+	ending_look(gpu, &agent->mps);
+}
+
 /* Puts the configuration in force on @gpu; does nothing if it is already. */
 static void configure_gpu(struct agent *agent, struct gpu *gpu)
 {
@@ -77,7 +85,8 @@ static void configure_gpu(struct agent *agent, struct gpu *gpu)
 	mps_allow_levels(&agent->mps, gpu, settings.mode == GPU_MODE_MPS_PER_LEVEL);
 	gpu->use.nvml = agent->config.nvml;
 	gpu->use.id = gpu->id;
-	gpu->kills_disobedient = agent->config.disobedience == DISOBEDIENCE_KILL;
+	gpu->end_disobedient =
+		agent->config.disobedience == DISOBEDIENCE_KILL ? end_disobedient : NULL;
 	try_hardware(agent, gpu, &settings);
 }
 

@@ -23,7 +23,6 @@ struct ending_process {
 /* Call at each look until the process is gone. True once: its end has begun. */
 bool ending_go_on(struct ending *ending, struct mps *mps, const struct ending_process *process);
 
-/* Goes on with all clients of @gpu that are to end, and tells the pods. Call about once in a
- * second. */
+/* Goes on with all clients of @gpu that are to end, and tells the pods. Call now and then. */
 void ending_look(struct gpu *gpu, struct mps *mps);
 void ending_tell(struct events *events, struct pods *pods, const struct gpu *gpu);

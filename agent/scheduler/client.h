@@ -132,7 +132,7 @@ static inline bool client_is_concurrent(const struct client *client)
 	       atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
 }
 
-/* Its process is to be ended, at the next ending_look(). */
+/* Its process is to end: reports/ending.h. */
 static inline void client_end(struct client *client, enum ending_reason reason)
 {
 	if (!client->ending.reason)

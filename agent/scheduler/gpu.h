@@ -66,7 +66,9 @@ struct gpu {
 	struct channels_client *servers[WEIR_LEVELS];
 	struct self_test self_test; /* of its channel groups */
 	struct process_use use;
-	bool kills_disobedient; /* processes that do not obey holds */
+	/* Begins to end the processes of its clients for which client_end() was called. NULL: those
+	 * that do not obey holds are not to end. */
+	void (*end_disobedient)(struct gpu *gpu);
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
 	/* contention.c's. */

@@ -211,9 +211,11 @@ static void disobeyed(struct client *client)
 	preemption->disobeyed++;
 	if (usage)
 		usage->quotas.disobeyed++;
-	if (client->gpu->kills_disobedient &&
-	    (client->ends_stops || preemption->disobeyed >= PREEMPTION_KILL))
-		client_end(client, ENDING_DISOBEDIENCE);
+	if (!client->gpu->end_disobedient ||
+	    (!client->ends_stops && preemption->disobeyed < PREEMPTION_KILL))
+		return;
+	client_end(client, ENDING_DISOBEDIENCE);
+	client->gpu->end_disobedient(client->gpu);
 }
 
 /* Each place has a limit of its own: a client that does one thing all the time hides nothing else.

@@ -284,6 +284,11 @@ static void under_mps_its_work_ends_first(void **state)
 	assert_int_equal(killed(), 1);
 }
 
+static void end_disobedient(struct gpu *gpu)
+{
+	ending_look(gpu, NULL);
+}
+
 /* Whatever its process is to be ended for. */
 static void who_does_not_obey_ends_in_the_same_way(void **state)
 {
@@ -292,7 +297,7 @@ static void who_does_not_obey_ends_in_the_same_way(void **state)
 
 	(void)state;
 	world.tenants[0].identity.in_pod = true;
-	world.gpu.kills_disobedient = true;
+	world.gpu.end_disobedient = end_disobedient;
 	world.status[0].flags = WEIR_STATUS_CONCURRENT;
 	server.says = MPS_ENDS_WORK;
 	scheduler_hold(&world.scheduler, &world.clients[0], 1000 * SECOND);
@@ -303,7 +308,6 @@ static void who_does_not_obey_ends_in_the_same_way(void **state)
 	}
 	usage = tenant_usage(&world.tenants[0], &world.gpu);
 	assert_int_equal(usage->quotas.disobeyed, PREEMPTION_KILL);
-	stay(1, &reports);
 	assert_int_equal(server.asked, 1);
 	assert_false(is_killed());
 	server.says = MPS_ENDED_WORK;
