@@ -3,8 +3,8 @@ comes back 30 us later: bench-kernels --groups, in one process, without Weir. Th
 until the last worker is gone, and until all workers of the continuation have a ticket. Before that, the kernels run with
 groups and without while nobody asks.
 
-A kernel is judged if the blocks of a worker's tickets take TICKET_US at most: a worker that leaves runs them to their end,
-and where all workers draw at the same time, many draw once more while one polls. The others are shown, each with its
+A kernel is judged if the blocks of a worker's tickets take TICKET_US at most: a worker that leaves runs them to their end.
+In a launch without a poller (preempt-abi.h), where all workers draw at the same time, many draw once more while one polls. The others are shown, each with its
 times, and the judged row says how many there are. Launches that are asked while every worker runs its first ticket are
 judged like all others, and counted once more."""
 
@@ -26,8 +26,8 @@ NEEDS = ("gpu",)
 SIMULATED = True
 
 LEFT, SIMULATED_LEFT = 32, 1  # SMs, of 132 and 2
-# us that the blocks take which a worker may still run. Where all blocks end at the same time, the other workers draw once
-# more while one polls. So tickets are chosen by the first, and kernels are judged whose blocks are within the second.
+# us that the blocks take which a worker may still run: tickets are chosen by the first, and kernels are judged whose blocks
+# are within the second.
 WANTED_US, TICKET_US = 20, 30
 TRIALS, SIMULATED_TRIALS = 40, 2
 LIMIT = 280  # seconds
