@@ -129,10 +129,10 @@ static void log_request(const struct burst *burst, FILE *log, uint64_t ns,
 	fprintf(log, "%lld.%06ld %.1f", (long long)now.tv_sec, now.tv_nsec / 1000,
 		(double)ns / 1e3);
 	if (burst->timed)
-		fprintf(log, " %.1f %.1f %.1f %.1f %.1f %.1f", (double)parts->served / 1e3,
+		fprintf(log, " %.1f %.1f %.1f %.1f %.1f %.1f %.1f", (double)parts->served / 1e3,
 			(double)parts->call / 1e3, (double)parts->starved / 1e3,
 			(double)parts->noticed / 1e3, (double)parts->delayed / 1e3,
-			(double)parts->slept / 1e3);
+			(double)parts->slept / 1e3, (double)parts->released / 1e3);
 	fputc('\n', log);
 	fflush(log);
 }

@@ -21,6 +21,8 @@ void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels)
 	CU(cuModuleGetFunction(&timed->kernel, timed->module, "spin_timed"));
 	CU(cuMemAlloc(&timed->ended, sizeof(uint32_t)));
 	CU(cuMemsetD32(timed->ended, 0, 1));
+	CU(cuEventCreate(&timed->first, CU_EVENT_DEFAULT));
+	CU(cuEventCreate(&timed->last, CU_EVENT_DEFAULT));
 	CU(cuMemAllocHost(&times, kernels * sizeof(*timed->times)));
 	timed->times = times;
 	timed->launched = workload_alloc(kernels * sizeof(*timed->launched));
@@ -33,6 +35,8 @@ void timed_deinit(struct timed *timed)
 		close(timed->cpu_file);
 	free(timed->launched);
 	CU(cuMemFreeHost((void *)timed->times));
+	CU(cuEventDestroy(timed->last));
+	CU(cuEventDestroy(timed->first));
 	CU(cuMemFree(timed->ended));
 	CU(cuModuleUnload(timed->module));
 }
@@ -68,6 +72,10 @@ void timed_launch(struct timed *timed, uint64_t k, CUstream stream)
 			  parameters, NULL));
 	spin->launches++;
 	timed->launched[k] = now_ns();
+	if (!k)
+		CU(cuEventRecord(timed->first, stream));
+	if (k == timed->kernels - 1)
+		CU(cuEventRecord(timed->last, stream));
 }
 
 /* No kernel begins before its launch, and some begin soon after it: the smallest difference of the
@@ -91,6 +99,17 @@ static uint64_t passed(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
+/* How much later the last event came than its kernel's end, compared with the first one: both
+ * events are what the driver waits for, and their times are the GPU's. */
+static uint64_t released(const struct timed *timed)
+{
+	float ms;
+
+	CU(cuEventElapsedTime(&ms, timed->first, timed->last));
+	return passed(timed->times[timed->kernels - 1][1] - timed->times[0][1],
+		      (uint64_t)((double)ms * 1e6));
+}
+
 struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
 {
 	struct timed_parts parts = {0};
@@ -107,6 +126,7 @@ struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
 	}
 	parts.kernels = timed->times[timed->kernels - 1][1] - timed->times[0][0];
 	parts.noticed = passed(before, end);
+	parts.released = smaller(released(timed), parts.noticed);
 	parts.served = passed(parts.call + parts.starved + parts.noticed, end - begin);
 	if (timed->cpu_file >= 0) {
 		parts.delayed = waited - timed->waited;

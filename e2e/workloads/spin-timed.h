@@ -9,11 +9,12 @@
 
 /* ns. The first four add up to the request's time. */
 struct timed_parts {
-	uint64_t served;  /* the GPU had work of the request that it could begin, or ran it */
-	uint64_t call;    /* until the first launch was made */
-	uint64_t starved; /* a kernel had ended before the next one was launched */
-	uint64_t noticed; /* from the last kernel's end to the return of the synchronise */
-	uint64_t delayed; /* of all that, the thread was ready to run and had no CPU */
+	uint64_t served;   /* the GPU had work of the request that it could begin, or ran it */
+	uint64_t call;     /* until the first launch was made */
+	uint64_t starved;  /* a kernel had ended before the next one was launched */
+	uint64_t noticed;  /* from the last kernel's end to the return of the synchronise, */
+	uint64_t released; /* of which the GPU took so long until its stream was seen to be done */
+	uint64_t delayed;  /* of all that, the thread was ready to run and had no CPU */
 	/* Of all that, the thread waited for something else, or the machine's host had its CPU. */
 	uint64_t slept;
 	uint64_t kernels; /* from the first one's begin to the last one's end, on the GPU */
@@ -24,6 +25,7 @@ struct timed {
 	CUmodule module;
 	CUfunction kernel;
 	CUdeviceptr ended;
+	CUevent first, last; /* behind these launches of the request */
 	uint64_t kernels;
 	volatile uint64_t (*times)[2]; /* GPU: begin and end of each launch of the request */
 	uint64_t *launched;            /* host: when the call returned */

@@ -117,9 +117,9 @@ class Alone:
     def __init__(self, bench):
         with EndlessBursts(bench, False, extra=TIMED) as high, Stolen() as stolen:
             requests = alone_for(high, 0.1 if bench.node.simulated else ALONE)
-        self.p99, self.served = p99s_of(requests)
+        self.p99, self.on_gpu = p99s_of(requests)
         self.median = statistics.median(one.us for one in requests)
-        self.words = f"{self.median:.0f}/{self.p99:.0f} us, GPU {self.served:.0f} us (n={len(requests)})"
+        self.words = f"{self.median:.0f}/{self.p99:.0f} us, GPU {self.on_gpu:.0f} us (n={len(requests)})"
         self.slow = f"{self.where(requests)}; {stolen}"
 
     def where(self, requests):
@@ -127,12 +127,12 @@ class Alone:
 
     def ratios(self, requests):
         """Of p99, to that alone: as HIGH sees it, and of the GPU's part."""
-        us, served = p99s_of(requests)
-        return us / self.p99, served / self.served
+        us, on_gpu = p99s_of(requests)
+        return us / self.p99, on_gpu / self.on_gpu
 
 
 def p99s_of(requests):
-    return p99([one.us for one in requests]), p99([one.served for one in requests])
+    return p99([one.us for one in requests]), p99([one.on_gpu for one in requests])
 
 
 def said_of(client):
@@ -142,14 +142,14 @@ def said_of(client):
 
 def show_latency(bench, programs, name, alone, measured):
     requests, client, held = measured
-    us, served = p99s_of(requests)
+    us, on_gpu = p99s_of(requests)
     words = f"p99 {us:.0f} us (n={len(requests)}), alone {alone.words}; {held}; {alone.where(requests)}"
     said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
-    what, on_gpu = f"HIGH's p99 beside {name}", f"HIGH's p99 beside {name}, on the GPU"
+    what, what_on_gpu = f"HIGH's p99 beside {name}", f"HIGH's p99 beside {name}, on the GPU"
     ratio, gpu_ratio = alone.ratios(requests)
     if name in PTX:
         bench.report.judge(what, ratio, BOUNDS["p99 against alone"], words + (f"; {said}" if said else ""))
-        bench.report.judge(on_gpu, gpu_ratio, BOUNDS["p99 against alone, on the GPU"], f"p99 {served:.0f} us")
+        bench.report.judge(what_on_gpu, gpu_ratio, BOUNDS["p99 against alone, on the GPU"], f"p99 {on_gpu:.0f} us")
     else:
         bench.report.add(what, f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x", baselines=f"{words}; {said}")
     if name == "clusters":

@@ -17,16 +17,16 @@ TIMED = ("--timed",)  # of a burst: see Request
 # Fields of Request, in words.
 LOSSES = {
     "call": "before the first launch", "starved": "between launches", "noticed": "after the end",
-    "delayed": "without a CPU", "slept": "asleep or stopped",
+    "released": "of which by the GPU", "delayed": "without a CPU", "slept": "asleep or stopped",
 }
 
 
 @dataclasses.dataclass
 class Request:
     """@at: s from the begin of the time that was asked for to the request's end; all others us. Those after @us only
-    of a client with TIMED (spin-timed.h): @served by the GPU; lost by HIGH's own thread before the first launch
-    (@call), between launches (@starved) and after the last kernel's end (@noticed); of all four, the time in which
-    the thread had no CPU (@delayed), and in which it waited for something else, or its CPU was stolen (@slept)."""
+    of a client with TIMED (spin-timed.h): @served by the GPU; lost before the first launch (@call), between launches
+    (@starved) and after the last kernel's end (@noticed, of which @released by the GPU itself); of all that, the time
+    in which HIGH's thread had no CPU (@delayed), and in which it waited, or its CPU was stolen (@slept)."""
 
     at: float
     us: float
@@ -36,6 +36,12 @@ class Request:
     noticed: float = 0
     delayed: float = 0
     slept: float = 0
+    released: float = 0
+
+    @property
+    def on_gpu(self):
+        """us until the GPU was through with it, without what HIGH's thread lost."""
+        return self.served + self.released
 
 
 def p99(values):
@@ -51,11 +57,11 @@ def slow_ones(requests, alone, limit):
 def where_time_went(requests, limit_us):
     """In words, what the requests that took longer than @limit_us, and had TIMED, lost where."""
     slow = [one for one in requests if one.us > limit_us]
-    on_gpu = sum(one.served > limit_us for one in slow)
+    on_gpu = sum(one.on_gpu > limit_us for one in slow)
     lost = ", ".join(
         f"{name} {sum(getattr(one, field) for one in slow) / 1e3:.1f}"
         for field, name in LOSSES.items())
-    first = ", ".join(f"{one.at:.2f} s: {one.us:.0f} us, GPU {one.served:.0f}" for one in slow[:6])
+    first = ", ".join(f"{one.at:.2f} s: {one.us:.0f} us, GPU {one.on_gpu:.0f}" for one in slow[:6])
     return f"{len(slow)} slow, {on_gpu} on the GPU, too ({first or '-'}); ms of these in HIGH's thread: {lost}"
 
 

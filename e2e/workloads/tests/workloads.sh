@@ -40,7 +40,7 @@ timed() { # REQUESTS CONDITION OPTION...
     ends_with 0 "$B/bin/burst" --requests 4 --kernels 3 --gap-min-us 0 --gap-max-us 1000 --timed \
         --log "$tmp/requests" "$@" &&
         cp "$tmp/requests" "$tmp/out" &&
-        awk "NF != 8 || (\$2 - \$3 - \$4 - \$5 - \$6) ^ 2 > 0.25 || \$3 <= 0 { bad = 1 } $condition { n++ }
+        awk "NF != 9 || \$9 > \$6 || (\$2 - \$3 - \$4 - \$5 - \$6) ^ 2 > 0.25 || \$3 <= 0 { bad = 1 } $condition { n++ }
             END { exit bad || NR != 4 || n != $requests }" "$tmp/requests"
 }
 timed_late() { # LAUNCH CONDITION
