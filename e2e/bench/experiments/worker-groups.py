@@ -4,9 +4,9 @@ until the last worker is gone, and until all workers of the continuation have a 
 groups and without while nobody asks.
 
 A kernel is judged if the blocks of a worker's tickets take TICKET_US at most: a worker that leaves runs them to their end.
-In a launch without a poller (preempt-abi.h), where all workers draw at the same time, many draw once more while one polls. The others are shown, each with its
-times, and the judged row says how many there are. Launches that are asked while every worker runs its first ticket are
-judged like all others, and counted once more."""
+In a launch without a poller (preempt-abi.h), where all workers draw at the same time, many draw once more while one polls.
+The others are shown, each with its times, and the judged row says how many there are. Launches that are asked while every
+worker runs its first ticket are judged like all others, and counted once more."""
 
 import math
 import statistics
