@@ -27,9 +27,9 @@ IDLE_GAP_US = "60000000"
 
 
 @contextlib.contextmanager
-def waiting_for_turns(bench, level, weir):
+def waiting_for_turns(bench, level, weir, workloads):
     """A client that works on command; it may not be ready yet."""
-    argv = [*bench.low_argv(",".join(WORKLOADS)), "--turns"]
+    argv = [*bench.low_argv(",".join(workloads)), "--turns"]
     client = bench.node.start("throughput", argv, level, weir, stdin=subprocess.PIPE)
     try:
         yield client
@@ -76,14 +76,14 @@ def quartiles(rates):
     return " ".join(f"{rate:.2f}" for rate in statistics.quantiles(rates, n=4))
 
 
-def compare_throughput(bench, plain, level, name):
-    with waiting_for_turns(bench, level, True) as weir:
+def compare_throughput(bench, plain, level, name, workloads):
+    with waiting_for_turns(bench, level, True, workloads) as weir:
         weir.wait_ready()
         plain.wait_ready()
         known = next((c for c in bench.node.status() if c["pid"] == weir.process.pid), {})
         works = known.get("hardwarePreemption", False)
         bench.report.holds(f"hardware preemption, {name}", works, f"a slice of {known.get('sliceMicroseconds', '?')} us" if works else "no")
-        for workload in WORKLOADS:
+        for workload in workloads:
             base, rates = in_turns(bench, plain, weir, workload, BOUNDS[name])
             values = percentages(base, rates)
             value = statistics.median(values)
@@ -91,15 +91,15 @@ def compare_throughput(bench, plain, level, name):
             baselines = f"{certain}; it/s: {quartiles(rates)}; without Weir {quartiles(base)}"
             bench.report.judge(f"throughput of {workload}, {name}", value, BOUNDS[name], baselines)
         if level == LOW:
-            below_idle(bench, plain, weir)
+            below_idle(bench, plain, weir, workloads)
 
 
-def below_idle(bench, plain, weir):
+def below_idle(bench, plain, weir, workloads):
     """For information: a client of a higher level is there and does nothing."""
     argv = bench.burst_argv(1, extra=("--gap-min-us", IDLE_GAP_US, "--gap-max-us", IDLE_GAP_US))
     client = bench.node.start("idle", argv, HIGH, True)
     client.wait_ready()
-    for workload in WORKLOADS:
+    for workload in workloads:
         value = statistics.median(percentages(*in_turns(bench, plain, weir, workload)))
         bench.report.add(f"throughput of {workload}, level 0 under an idle client", f"{value:.2f} %")
     client.kill()
@@ -108,6 +108,7 @@ def below_idle(bench, plain, weir):
 def run(bench):
     bench.node.stop_mps()
     bench.node.ensure_agent()
-    with waiting_for_turns(bench, LOW, False) as plain:
-        compare_throughput(bench, plain, LOW, "level 0")
-        compare_throughput(bench, plain, TOP, "top level")
+    workloads = bench.part_of(WORKLOADS)
+    with waiting_for_turns(bench, LOW, False, workloads) as plain:
+        compare_throughput(bench, plain, LOW, "level 0", workloads)
+        compare_throughput(bench, plain, TOP, "top level", workloads)
