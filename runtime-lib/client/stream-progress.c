@@ -207,8 +207,6 @@ uint64_t streams_remaining(struct client *client, uint64_t passed, bool *late)
 		uint64_t executed = atomic_load(&s->executed);
 		uint64_t left = atomic_load(&s->predicted) - executed;
 		uint64_t done = ran(s, streams ? streams : 1, passed);
-		if (atomic_load(&s->of_loop))
-			continue;
 		*late |= left && done > 2 * left + LATE;
 		sum += left > done ? left - done : left != 0;
 	}

@@ -167,7 +167,7 @@ static inline uint64_t stream_outstanding(struct stream *stream)
 
 /* Worker: GPU time that is left of the client's outstanding work, if the time @passed since the
  * last look counts as run; never 0 for predicted work. *@late: something ran far longer than
- * predicted. How long a loop's kernel will run nobody knows: it counts 0. */
+ * predicted. */
 uint64_t streams_remaining(struct client *client, uint64_t passed, bool *late);
 
 /* Captured streams of the process. Meanwhile launches ask the driver whether they are captured, and

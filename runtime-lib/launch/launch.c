@@ -243,8 +243,8 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	bool starts = enter(launch, stream, binding, &work);
 	bool closed = pass(launch, &work, starts);
 	launch->sample = NULL;
-	bool measured = launch_may_be_sampled(kind, launch->binding) &&
-			!load_relaxed(&stream->of_loop) && maybe_sample(launch, &work, starts);
+	bool measured =
+		launch_may_be_sampled(kind, launch->binding) && maybe_sample(launch, &work, starts);
 	if (starts && !measured)
 		start_begin(stream->client, closed);
 }

@@ -194,46 +194,6 @@ static void demand_ends_when_a_loop_has_left(void **state)
 	context_gone(n);
 }
 
-static int events_with_time(void)
-{
-	return driver->events_recorded - driver->markers_recorded;
-}
-
-static bool remains(uint64_t ns)
-{
-	worker_wake();
-	return agent.status->remaining == ns;
-}
-
-/* A kernel that runs until it must leave says nothing of how long the next launch will take. */
-static void launches_of_loops_are_not_predicted(void **state)
-{
-	struct weir_loop_state loop = {.size = sizeof(loop)};
-
-	(void)state;
-	unsigned n = context_welcomed(1);
-	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
-	int before = events_with_time();
-	for (int i = 0; i < 10; i++)
-		launch(n, HIGH, 0x9200);
-	assert_int_equal(events_with_time(), before);
-	launch(n, LOW, 0x9300);
-	assert_int_equal(events_with_time(), before + 2);
-	driver->streams_busy = driver->events_busy = 1;
-	launch(n, HIGH, 0x9200);
-	launch(n, LOW, 0x9300);
-	atomic_fetch_add(&stream_find(STREAM(n, HIGH), false)->predicted, 5000000000);
-	atomic_fetch_add(&stream_find(STREAM(n, LOW), false)->predicted, 3000000000);
-	assert_true(eventually(agent.status->remaining > 2000000000));
-	assert_true(agent.status->remaining < 4000000000);
-	driver->streams_busy = driver->events_busy = 0;
-	cuStreamSynchronize(STREAM(n, HIGH));
-	cuStreamSynchronize(STREAM(n, LOW));
-	assert_true(eventually(remains(0)));
-	weir_loops_end(STREAM(n, HIGH), &loop);
-	context_gone(n);
-}
-
 static _Atomic int telling;
 
 static void *tell(void *status)
@@ -288,7 +248,6 @@ int main(void)
 		cmocka_unit_test(there_is_a_limit),
 		cmocka_unit_test(the_time_of_loops_is_what_they_say),
 		cmocka_unit_test(demand_ends_when_a_loop_has_left),
-		cmocka_unit_test(launches_of_loops_are_not_predicted),
 		cmocka_unit_test(a_forked_child_has_no_loops),
 	};
 
