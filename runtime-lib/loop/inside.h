@@ -58,6 +58,7 @@ struct weir_loop {
 	struct pieces in, out;    /* copies under way, in order; the first piece of each */
 	uint64_t copying;         /* bytes of `in` */
 	struct slot_list wanting; /* transfers that want buffers */
+	uint64_t turn, follows;   /* bytes left of a turn, and the address at which it goes on */
 
 	uint32_t *timers; /* a heap of slots, the next one first */
 	uint32_t n_timers;
@@ -112,9 +113,25 @@ static inline uint32_t slot_number(const struct weir_loop *loop, const struct sl
 /* The request is done: tells the kernel, and lets go of the handle. */
 void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result);
 
-void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot);
+static inline void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot)
+{
+	loop->slots[slot].next = NO_SLOT;
+	if (list->first == NO_SLOT)
+		list->first = slot;
+	else
+		loop->slots[list->last].next = slot;
+	list->last = slot;
+}
+
 /* NO_SLOT: it is empty. */
-uint32_t slot_list_take(struct weir_loop *loop, struct slot_list *list);
+static inline uint32_t slot_list_take(struct weir_loop *loop, struct slot_list *list)
+{
+	uint32_t slot = list->first;
+
+	if (slot != NO_SLOT)
+		list->first = loop->slots[slot].next;
+	return slot;
+}
 
 /* requests.c: begins a request that rings_take() gave. */
 void requests_start(void *loop, uint32_t slot, const struct weir_loop_request *request);

@@ -89,25 +89,6 @@ static void sleep_for(struct weir_loop *loop, uint64_t ns)
 		loop->engine->type->wait(loop->engine, ns);
 }
 
-void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot)
-{
-	loop->slots[slot].next = NO_SLOT;
-	if (list->first == NO_SLOT)
-		list->first = slot;
-	else
-		loop->slots[list->last].next = slot;
-	list->last = slot;
-}
-
-uint32_t slot_list_take(struct weir_loop *loop, struct slot_list *list)
-{
-	uint32_t slot = list->first;
-
-	if (slot != NO_SLOT)
-		list->first = loop->slots[slot].next;
-	return slot;
-}
-
 void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result)
 {
 	if (slot->handle)

@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4u          /* pieces of one transfer in flight, at least */
-#define ALIGNED  4096u       /* what O_DIRECT wants */
-#define READER   (32u << 10) /* readers get more; waking one takes longer than reading this */
-#define TURN     (4u << 20) /* bytes that one of several transfers is given buffers for at a time */
+#define TOGETHER  4u          /* pieces of one transfer in flight, at least */
+#define FOLLOWING 64u         /* transfers among which the one that follows is searched */
+#define ALIGNED   4096u       /* what O_DIRECT wants */
+#define READER    (32u << 10) /* readers get more; waking one takes longer than reading this */
+#define TURN      (4u << 20) /* bytes that one of several transfers is given buffers for at a time */
 
 static bool is_in(const struct slot *slot)
 {
@@ -249,9 +250,9 @@ static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece 
 }
 
 /* Pieces of one transfer that follow each other are likely to lie side by side. */
-static void take_turn(struct weir_loop *loop, struct slot *slot)
+static void take_turn(struct weir_loop *loop, struct slot *slot, uint64_t bytes)
 {
-	uint64_t end = slot->issued + TURN;
+	uint64_t end = slot->issued + bytes;
 
 	while (slot->issued < end && has_more(loop, slot)) {
 		uint64_t size = size_of_piece(loop, slot);
@@ -263,17 +264,49 @@ static void take_turn(struct weir_loop *loop, struct slot *slot)
 	}
 }
 
-/* Transfers take buffers by turns. One that waited for a buffer may have ended meanwhile. */
+/* The transfer to the GPU whose next piece belongs to @address, if it is one of the first few that
+ * want buffers. It is taken from the list. NO_SLOT: there is none. */
+static uint32_t take_following(struct weir_loop *loop, uint64_t address)
+{
+	struct slot_list *list = &loop->wanting;
+	uint32_t before = NO_SLOT, at = list->first;
+
+	for (uint32_t n = 0; n < FOLLOWING && at != NO_SLOT;
+	     n++, before = at, at = loop->slots[at].next) {
+		const struct slot *slot = &loop->slots[at];
+		if (!is_in(slot) || slot->request.address + slot->issued != address)
+			continue;
+		if (before == NO_SLOT)
+			return slot_list_take(loop, list);
+		loop->slots[before].next = slot->next;
+		if (list->last == at)
+			list->last = before;
+		return at;
+	}
+	return NO_SLOT;
+}
+
+/* Transfers take buffers by turns. One that waited for a buffer may have ended meanwhile. A turn
+ * goes on with the transfer that follows on the GPU, for their pieces can be copied together. */
 static void fill_buffers(struct weir_loop *loop)
 {
 	while (loop->staging.idle && loop->wanting.first != NO_SLOT) {
-		struct slot *slot = &loop->slots[slot_list_take(loop, &loop->wanting)];
+		uint32_t number = loop->turn ? take_following(loop, loop->follows) : NO_SLOT;
+		if (number == NO_SLOT) {
+			number = slot_list_take(loop, &loop->wanting);
+			loop->turn = TURN;
+		}
+		struct slot *slot = &loop->slots[number];
 		slot->listed = false;
 		if (!has_more(loop, slot)) {
 			end_if_done(loop, slot);
 			continue;
 		}
-		take_turn(loop, slot);
+		uint64_t before = slot->issued;
+		take_turn(loop, slot, loop->turn);
+		uint64_t taken = slot->issued - before;
+		loop->turn -= taken < loop->turn ? taken : loop->turn;
+		loop->follows = slot->request.address + slot->issued;
 		want(loop, slot);
 	}
 }

@@ -23,8 +23,12 @@ struct workers {
 	pthread_cond_t more;
 	struct queue todo, done;
 	bool ends, watched, eager;
-	unsigned threads, threads_max, idle, sleeping;
-	_Atomic unsigned queued, ended; /* of both lists; written with the lock */
+	unsigned threads, threads_max, sleeping;
+	_Atomic unsigned queued;   /* of `todo`, what no thread has claimed; only claim() is without
+				      the lock */
+	_Atomic unsigned watching; /* threads that look at it */
+	_Atomic unsigned ended;    /* of `done` */
+	struct io *reaped;         /* the owner's: taken from `done`, to be returned */
 	int event;
 	pthread_t thread[];
 };
@@ -134,44 +138,67 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Until something is queued, or WATCH_NS are over. */
-static void watch_queue(const struct workers *workers)
+/* True: one of what is queued is for the calling thread. So no more threads want the lock than have
+ * something to do. */
+static bool claim(struct workers *workers)
+{
+	unsigned n = atomic_load_explicit(&workers->queued, memory_order_relaxed);
+
+	while (n && !atomic_compare_exchange_weak(&workers->queued, &n, n - 1))
+		continue;
+	return n > 0;
+}
+
+/* Until something is queued, or WATCH_NS are over. True: claimed. A thread that claims does not
+ * count as one that watches: for what comes next another must be woken. */
+static bool watch_queue(struct workers *workers)
 {
 	uint64_t end = now_ns() + WATCH_NS;
 
-	while (!atomic_load_explicit(&workers->queued, memory_order_relaxed) && now_ns() < end)
-		continue;
+	atomic_fetch_add(&workers->watching, 1);
+	while (now_ns() < end) {
+		if (!atomic_load_explicit(&workers->queued, memory_order_relaxed))
+			continue;
+		atomic_fetch_sub(&workers->watching, 1);
+		if (claim(workers))
+			return true;
+		atomic_fetch_add(&workers->watching, 1);
+	}
+	atomic_fetch_sub(&workers->watching, 1);
+	return false;
 }
 
-/* With the lock; there was nothing to do. */
-static void rest(struct workers *workers)
+/* With the lock; there was nothing to do. True: there is, and it is claimed. */
+static bool rest(struct workers *workers)
 {
-	workers->idle++;
+	bool claimed = false;
+
 	if (workers->eager) {
 		pthread_mutex_unlock(&workers->lock);
-		watch_queue(workers);
+		claimed = watch_queue(workers);
 		pthread_mutex_lock(&workers->lock);
 	}
-	if (!workers->todo.first && !workers->ends) {
+	if (!claimed && !(claimed = claim(workers)) && !workers->ends) {
 		workers->sleeping++;
 		pthread_cond_wait(&workers->more, &workers->lock);
 		workers->sleeping--;
 	}
-	workers->idle--;
+	return claimed;
 }
 
 static void *work(void *data)
 {
 	struct workers *workers = data;
+	bool claimed = false;
 
 	pthread_mutex_lock(&workers->lock);
-	while (!workers->ends) {
-		struct io *io = take(&workers->todo);
-		if (!io) {
-			rest(workers);
+	while (claimed || !workers->ends) {
+		if (!claimed && !claim(workers)) {
+			claimed = rest(workers);
 			continue;
 		}
-		workers->queued--;
+		claimed = false;
+		struct io *io = take(&workers->todo);
 		pthread_mutex_unlock(&workers->lock);
 		io->result = perform(io);
 		pthread_mutex_lock(&workers->lock);
@@ -200,10 +227,15 @@ static void start_thread(struct workers *workers)
 int workers_new(struct workers **out, unsigned threads, bool eager, int event)
 {
 	struct workers *workers = calloc(1, sizeof(*workers) + threads * sizeof(pthread_t));
+	pthread_mutexattr_t attributes;
 
 	if (!workers)
 		return -ENOMEM;
-	pthread_mutex_init(&workers->lock, NULL);
+	/* It is held for less than a sleep takes. */
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&workers->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
 	pthread_cond_init(&workers->more, NULL);
 	workers->todo.end = &workers->todo.first;
 	workers->done.end = &workers->done.first;
@@ -229,18 +261,19 @@ void workers_free(struct workers *workers)
 	free(workers);
 }
 
-/* Threads that are not busy and do not sleep either take what is queued without being woken. */
+/* Threads that watch the queue need not be woken. */
 void workers_submit(struct workers *workers, struct io *io)
 {
 	bool wakes = false;
 
 	pthread_mutex_lock(&workers->lock);
-	if (workers->idle <= workers->queued && workers->threads < workers->threads_max)
+	if (workers->sleeping + workers->watching <= workers->queued &&
+	    workers->threads < workers->threads_max)
 		start_thread(workers);
 	if (workers->threads) {
 		append(&workers->todo, io);
 		workers->queued++;
-		wakes = workers->sleeping && workers->queued > workers->idle - workers->sleeping;
+		wakes = workers->sleeping && workers->queued > workers->watching;
 	} else {
 		io->result = -EAGAIN;
 		finish(workers, io);
@@ -250,22 +283,27 @@ void workers_submit(struct workers *workers, struct io *io)
 		pthread_cond_signal(&workers->more);
 }
 
-/* The lock is left to the threads while there is nothing. */
+/* All at a time: the lock is left to the threads. */
 struct io *workers_reap(struct workers *workers)
 {
-	if (!atomic_load_explicit(&workers->ended, memory_order_relaxed))
-		return NULL;
-	pthread_mutex_lock(&workers->lock);
-	struct io *io = take(&workers->done);
-	workers->ended--;
-	pthread_mutex_unlock(&workers->lock);
+	if (!workers->reaped && workers->ended) {
+		pthread_mutex_lock(&workers->lock);
+		workers->reaped = workers->done.first;
+		workers->done.first = NULL;
+		workers->done.end = &workers->done.first;
+		workers->ended = 0;
+		pthread_mutex_unlock(&workers->lock);
+	}
+	struct io *io = workers->reaped;
+	if (io)
+		workers->reaped = io->next;
 	return io;
 }
 
 bool workers_watch(struct workers *workers)
 {
 	pthread_mutex_lock(&workers->lock);
-	bool some = workers->done.first != NULL;
+	bool some = workers->reaped || workers->done.first;
 	workers->watched = !some;
 	pthread_mutex_unlock(&workers->lock);
 	return some;
@@ -277,11 +315,11 @@ bool workers_cancel(struct workers *workers, struct io *io)
 
 	pthread_mutex_lock(&workers->lock);
 	for (struct io **at = &workers->todo.first; *at; at = &(*at)->next) {
-		if (*at != io)
+		/* Threads take the first ones; so that enough are left, one must be claimed. */
+		if (*at != io || !claim(workers))
 			continue;
 		if (!(*at = io->next))
 			workers->todo.end = at;
-		workers->queued--;
 		io->result = -ECANCELED;
 		finish(workers, io);
 		found = true;

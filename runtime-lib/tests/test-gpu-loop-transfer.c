@@ -1,0 +1,202 @@
+/* Which transfers have staging buffers next. Reads end when the test says so; the copy engine is
+ * always done. */
+#include "loop/copies.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SLOTS   12u
+#define MIB     ((uint64_t)1 << 20)
+#define ADDRESS ((uint64_t)1 << 40)
+
+static struct world {
+	struct weir_loop loop;
+	struct slot slots[SLOTS];
+	struct handle file;
+	struct io *reads[64]; /* begun, in order */
+	unsigned begun;
+	unsigned answered;
+} w;
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+	(void)flags;
+	*event = (CUevent)&w;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent event)
+{
+	(void)event;
+	return CUDA_SUCCESS;
+}
+
+void *gpu_host_alloc(struct gpu *gpu, size_t size)
+{
+	(void)gpu;
+	return malloc(size);
+}
+
+void gpu_host_free(void *memory)
+{
+	free(memory);
+}
+
+int gpu_use(const struct gpu *gpu)
+{
+	(void)gpu;
+	return 0;
+}
+
+int gpu_copy_in(struct gpu *gpu, CUdeviceptr to, const void *from, size_t size, CUevent event)
+{
+	(void)gpu;
+	(void)to;
+	(void)from;
+	(void)size;
+	(void)event;
+	return 0;
+}
+
+int gpu_copy_out(struct gpu *gpu, void *to, CUdeviceptr from, size_t size, CUevent event)
+{
+	return gpu_copy_in(gpu, from, to, size, event);
+}
+
+int gpu_copied(struct gpu *gpu, CUevent event)
+{
+	(void)gpu;
+	(void)event;
+	return 0;
+}
+
+void loop_submit(struct weir_loop *loop, struct io *io)
+{
+	(void)loop;
+	(void)io;
+	fail_msg("not to the engine");
+}
+
+void loop_submit_read(struct weir_loop *loop, struct io *io)
+{
+	io->owner = loop;
+	w.reads[w.begun++] = io;
+}
+
+void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t result)
+{
+	(void)loop;
+	assert_int_equal(result, slot->request.size);
+	w.answered++;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.loop.slots = w.slots;
+	w.loop.options = (struct weir_loop_options){.staging = 1, .readers = 1};
+	w.loop.rings.parts = calloc(SLOTS, sizeof(uint64_t));
+	w.file = (struct handle){.kind = HANDLE_FILE, .fd = 0, .direct = -1};
+	return transfers_init(&w.loop, 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	transfers_deinit(&w.loop);
+	free(w.loop.rings.parts);
+	return 0;
+}
+
+static void ask(uint32_t slot, uint64_t address, uint64_t size)
+{
+	w.slots[slot].request =
+		(struct weir_loop_request){.op = WEIR_LOOP_READ, .address = address, .size = size};
+	w.slots[slot].handle = &w.file;
+	transfer_begin(&w.loop, &w.slots[slot], 0);
+}
+
+/* The slot whose read is number @n. All before it end. */
+static uint32_t slot_of_read(unsigned n)
+{
+	static unsigned ended;
+
+	for (ended = n ? ended : 0; ended < n; ended++) {
+		struct io *io = w.reads[ended];
+		io->result = (int64_t)io->size;
+		io->finish(io);
+		transfers_look(&w.loop);
+	}
+	assert_in_range(w.begun, n + 1, 64);
+	return ((struct piece *)((char *)w.reads[n] - offsetof(struct piece, io)))->slot;
+}
+
+static void assert_order(const uint32_t *slots, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(slot_of_read(i), slots[i]);
+}
+
+static void what_follows_on_the_gpu_is_next(void **state)
+{
+	static const uint32_t order[] = {0, 3, 2, 4, 1};
+
+	(void)state;
+	ask(0, ADDRESS, MIB);
+	ask(1, ADDRESS + 8 * MIB, MIB);
+	ask(2, ADDRESS + 2 * MIB, MIB);
+	ask(3, ADDRESS + MIB, MIB);
+	ask(4, ADDRESS + 3 * MIB, MIB);
+	assert_int_equal(w.begun, 1); /* there is one buffer */
+	assert_order(order, 5);
+	assert_int_equal(w.answered, 4);
+}
+
+/* After 4 MiB it is the turn of the transfer that has waited for the longest. */
+static void nobody_waits_for_ever(void **state)
+{
+	static const uint32_t order[] = {0, 2, 3, 4, 1, 5, 6};
+
+	(void)state;
+	ask(0, ADDRESS, MIB);
+	ask(1, ADDRESS + 100 * MIB, MIB);
+	for (uint32_t i = 2; i < 7; i++)
+		ask(i, ADDRESS + (i - 1) * MIB, MIB);
+	assert_order(order, 7);
+}
+
+/* A transfer alone goes on, and so does the list when its last one was taken out. */
+static void lists_stay_whole(void **state)
+{
+	static const uint32_t order[] = {0, 2, 1, 3};
+
+	(void)state;
+	ask(0, ADDRESS, MIB);
+	ask(1, ADDRESS + 8 * MIB, MIB);
+	ask(2, ADDRESS + MIB, MIB); /* the last of the list */
+	assert_int_equal(slot_of_read(0), 0);
+	assert_int_equal(slot_of_read(1), 2);
+	ask(3, ADDRESS + 20 * MIB, 2 * MIB);
+	for (unsigned i = 2; i < 4; i++)
+		assert_int_equal(slot_of_read(i), order[i]);
+	assert_int_equal(slot_of_read(4), 3);
+	assert_int_equal(w.answered, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_follows_on_the_gpu_is_next),
+		TEST(nobody_waits_for_ever),
+		TEST(lists_stay_whole),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
