@@ -83,10 +83,33 @@ static uint64_t enough(const struct min_rate *rate)
 	return spare ? spare : larger(MIN_RATE_AHEAD_NS, larger(lumps, rate->lump));
 }
 
-/* Nothing is saved up in busy periods for later ones: these would be slower than they need be. */
+/* Little is saved up in busy periods for later ones: these would be slower than they need be. */
 static uint64_t spare(const struct min_rate *rate)
 {
-	return of_busy_period(rate) ? enough(rate) : MIN_RATE_SPARE * enough(rate);
+	uint64_t least = of_busy_period(rate);
+
+	return least ? larger(least, smaller(least << rate->room, MIN_RATE_AHEAD_NS))
+		     : MIN_RATE_SPARE * enough(rate);
+}
+
+/* A program whose processor keeps the GPU busy for a part of the time catches up when others have
+ * left. All that it is faster then would be forgotten, and others would seldom come. */
+static void adapt(struct min_rate *rate, uint64_t done, uint64_t time)
+{
+	if (min_rate_must_be_alone(rate))
+		return;
+	rate->window.done += done;
+	rate->window.time += time;
+	if (rate->window.time < MIN_RATE_WINDOW_NS)
+		return;
+	uint64_t attained = rate->window.done * MIN_RATE_ONE / rate->window.time;
+	uint64_t fast = MIN_RATE_ONE - (MIN_RATE_ONE - rate->wanted) / MIN_RATE_FAST;
+
+	if (attained >= fast && rate->room < MIN_RATE_ROOM)
+		rate->room++;
+	else if (attained < rate->wanted + MIN_RATE_SHORT && rate->room)
+		rate->room--;
+	rate->window.done = rate->window.time = 0;
 }
 
 static bool is_settled(const struct min_rate *rate)
@@ -297,8 +320,10 @@ static void decide(struct min_rate *rate, bool alone, bool works)
 
 static void learn_anew(struct min_rate *rate)
 {
-	rate->alone = rate->latest = (struct min_rate_speed){0};
+	rate->alone = (struct min_rate_speed){0};
+	rate->latest = (struct min_rate_speed){0};
 	rate->tried = 0;
+	rate->room = 0;
 }
 
 /* Nobody is faster beside others than alone. If it seems so, what is known is wrong. */
@@ -358,6 +383,7 @@ bool min_rate_charge(struct min_rate *rate, const struct min_rate_use *use)
 	uint64_t margin =
 		smaller((MIN_RATE_ONE - rate->wanted) / MIN_RATE_MARGIN, MIN_RATE_MARGIN_MOST);
 	uint64_t due = now.time * (rate->wanted + margin) / MIN_RATE_ONE;
+	adapt(rate, done_now, now.time);
 	rate->credit += (int64_t)more(rate, &now, done_now) - (int64_t)due;
 	decide(rate, now.alone, now.works);
 	rate->tried += now.alone && !is_known(rate) ? now.time : 0;

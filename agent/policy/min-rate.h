@@ -51,7 +51,10 @@
 #define MIN_RATE_SECOND_NS   1000000000ull /* with work: then it is judged */
 #define MIN_RATE_RENEW_NS    1000000000ull /* with work, from one other program to the next */
 #define MIN_RATE_DOUBT       1250u         /* thousandths in a second: then it learns again */
-#define MIN_RATE_SHORT       20u           /* thousandths: it is missed if it falls short by more */
+#define MIN_RATE_WINDOW_NS   100000000ull  /* with work: then it is judged how much it may save, */
+#define MIN_RATE_FAST        4u  /* more, if it is slowed down by such a part of what it may; */
+#define MIN_RATE_ROOM        6   /* it doubles so often at most */
+#define MIN_RATE_SHORT       20u /* thousandths: it is missed if it falls short by more */
 
 /* Why a container may not have its minimum rate. Bits. */
 enum min_rate_hindrance {
@@ -88,6 +91,10 @@ struct min_rate {
 		bool kept;                   /* others were held before it, too */
 	} period;                            /* the latest short busy period */
 	uint64_t reserve;                    /* ns of reported work beyond what is certain alone */
+	struct {
+		uint64_t done, time; /* ns */
+	} window;
+	unsigned room; /* what short busy periods save up is doubled so often */
 	struct {
 		uint64_t done, time; /* ns */
 		unsigned hindered;

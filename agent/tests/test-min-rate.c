@@ -68,6 +68,7 @@ struct model {
 	uint64_t now, done, other, reported, executed, changes;
 	uint64_t asked, answered; /* when the latest request came; 0, or when it was done */
 	uint64_t of_request, longest, with_work, counted; /* ns */
+	uint64_t host; /* thousandths of the time: work that its processor launches; 0: enough */
 	bool runs_alone, was_idle, begins;
 };
 
@@ -109,6 +110,9 @@ static void step(struct model *model)
 	uint64_t done = idle ? 0 : STEP * speed / 1000000;
 
 	model->now += STEP;
+	if (model->host && !idle)
+		done = smaller(done, (model->now - model->asked) * model->host / 1000 -
+					     model->of_request);
 	model->done += done;
 	model->of_request += done;
 	model->with_work += idle ? 0 : STEP;
@@ -267,6 +271,32 @@ static void answers_requests(void **state)
 		for (uint64_t beside = 300; beside <= 700; beside += 200)
 			for (uint64_t request = 3 * MS; request <= 12 * MS; request *= 2)
 				answer_requests(wanted, beside, request);
+}
+
+/* The processor of a small network keeps the GPU busy for a quarter of each request, of 8 ms. The
+ * work that waits while others run is done soon afterwards, so they can run for most of the time.
+ */
+static void leaves_what_its_processor_leaves(void **state)
+{
+	(void)state;
+	for (uint64_t beside = 200; beside <= 400; beside += 50) {
+		struct model model = new_model(900);
+		model.host = 250;
+		model.beside = beside;
+		model.request = 2 * MS;
+		model.busy = 100 * US;
+		model.gap = 8 * MS;
+		model.launch = 20 * US;
+		model.report = 500 * US;
+		model.lag = 100 * US;
+		run(&model, SECOND);
+		model.longest = 0;
+		uint64_t time = model.with_work, other = model.other, from = model.now;
+		run(&model, 4 * SECOND);
+		uint64_t with_work = model.with_work - time, gaps = model.now - from - with_work;
+		assert_in_range(model.longest, 8 * MS, 9 * MS + MS / 4);
+		assert_in_range((model.other - other - gaps) * 1000 / with_work, 500, 800);
+	}
 }
 
 /* Between short requests it learns its speed alone, too. If it reports nothing others do not wait
@@ -552,6 +582,7 @@ int main(void)
 		cmocka_unit_test(meets_with_a_long_queue),
 		cmocka_unit_test(meets_at_uneven_speed),
 		cmocka_unit_test(answers_requests),
+		cmocka_unit_test(leaves_what_its_processor_leaves),
 		cmocka_unit_test(learns_from_requests),
 		cmocka_unit_test(meets_with_long_launches),
 		cmocka_unit_test(waits_until_others_have_left),
