@@ -60,6 +60,7 @@ void workers_tell(const struct client *client, bool contends)
 	uint32_t decided = contends ? client->entry.coexec.workers : 0;
 	uint32_t workers = client->workers ? client->workers : decided;
 
+	client_set_flag(client, WEIR_CONTROL_MEASURED, contends && client->entry.coexec.together);
 	if (atomic_load(&control->workers) == workers)
 		return;
 	atomic_store(&control->workers, workers);

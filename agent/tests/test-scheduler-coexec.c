@@ -65,9 +65,11 @@ static void test_workers_are_told(void **state)
 	/* Short launches have no priority over others: those with bounded workers have. */
 	assert_false(world.control[0].flags & WEIR_CONTROL_AHEAD);
 	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
+	assert_true(world.control[0].flags & world.control[1].flags & WEIR_CONTROL_MEASURED);
 	/* Alone it is not bounded. */
 	go(1);
 	assert_int_equal(world.control[0].workers, 0);
+	assert_false(world.control[0].flags & WEIR_CONTROL_MEASURED);
 }
 
 static void test_another_policy_bounds_nobody(void **state)
@@ -79,8 +81,22 @@ static void test_another_policy_bounds_nobody(void **state)
 	scheduler_set_policy(&world.scheduler, policy_find("levels"));
 	world.now = loop_now();
 	look_after(MS);
-	assert_int_equal(world.control[0].workers, 0);
-	assert_int_equal(world.control[1].workers, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(world.control[i].workers, 0);
+		assert_false(world.control[i].flags & WEIR_CONTROL_MEASURED);
+	}
+}
+
+/* The speed alone is measured as exactly as that beside others. */
+static void test_alone_is_measured(void **state)
+{
+	(void)state;
+	begin();
+	run_for(5 * MS);
+	assert_int_equal(world.control[0].hold + world.control[1].hold, 1);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(!(world.control[i].flags & WEIR_CONTROL_MEASURED),
+				 world.control[i].hold != 0);
 }
 
 /* Kernels that run one after the other in time slices. */
@@ -190,6 +206,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_workers_are_told),
 		WORLD_TEST(test_another_policy_bounds_nobody),
+		WORLD_TEST(test_alone_is_measured),
 		WORLD_TEST(test_turns_without_mps),
 		WORLD_TEST(test_by_hand),
 		WORLD_TEST(test_below_others),

@@ -60,6 +60,13 @@ static inline bool binding_flag(const struct level_binding *binding, enum weir_c
 	return load_relaxed(&control_page(binding)->flags) & flag;
 }
 
+/* What the client has finished must be reported within a millisecond, launch by launch. */
+static inline bool binding_reports(const struct level_binding *binding)
+{
+	return load_relaxed(&control_page(binding)->flags) &
+	       (WEIR_CONTROL_RATED | WEIR_CONTROL_MEASURED);
+}
+
 /* 0: not bounded. */
 static inline uint32_t binding_workers(const struct level_binding *binding)
 {

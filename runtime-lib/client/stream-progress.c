@@ -147,7 +147,7 @@ static void leave_evenly(struct stream *stream, bool evenly)
 }
 
 /* While the client is contended or sliced, markers show how far such streams are. A minimum rate
- * is kept in as short steps as work is reported. */
+ * is kept in as short steps as work is reported, and a speed is as exact. */
 void stream_drive(struct client *client, struct tick *tick)
 {
 	stream_for_each (s, client) {
@@ -158,7 +158,7 @@ void stream_drive(struct client *client, struct tick *tick)
 			return;
 		}
 		follow_markers(s);
-		leave_evenly(s, tick->binding && binding_flag(tick->binding, WEIR_CONTROL_RATED));
+		leave_evenly(s, tick->binding && binding_reports(tick->binding));
 		if (!wants_markers(tick))
 			continue;
 		s->markers = stream_markers_want(s->markers);

@@ -179,8 +179,8 @@ void gate_init(struct client *client)
 void gate_look(struct client *client, struct tick *tick)
 {
 	(void)client;
-	tick->contended = tick->binding && (binding_contended(tick->binding) ||
-					    binding_flag(tick->binding, WEIR_CONTROL_RATED));
+	tick->contended = tick->binding &&
+			  (binding_contended(tick->binding) || binding_reports(tick->binding));
 }
 
 /* The time with work outstanding behind closed gates, as seen at each look. */

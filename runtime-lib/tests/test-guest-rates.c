@@ -1,4 +1,4 @@
-/* What clients with a minimum rate report as finished. */
+/* What clients report as finished whose speed the agent measures or bounds. */
 #include "guest.h"
 
 #include <unistd.h>
@@ -47,14 +47,13 @@ static void kernels_beside_others_do_not_seem_longer(void **state)
 }
 
 /* However much is queued, what is finished of it is known in parts. */
-static void progress_in_a_long_queue_is_told(void **state)
+static void progress_in_a_long_queue_is_told_with(uint32_t flag)
 {
-	(void)state;
 	unsigned n = welcomed(0, 1);
 
 	learn(n, 122, 50000);
 	assert_true(eventually(agent.status->outstanding == 0));
-	agent.control->flags = WEIR_CONTROL_RATED;
+	agent.control->flags = flag;
 	driver->streams_busy = driver->events_busy = 1;
 	launch_on(STREAM(n, 1), 122);
 	settle(100000); /* markers are wanted */
@@ -74,7 +73,7 @@ static void progress_in_a_long_queue_is_told(void **state)
 	for (int i = 0; i < 1000; i++)
 		launch_on(STREAM(n, 1), 122);
 	assert_in_range(driver->markers_recorded - before, 10, 34);
-	/* Without a minimum rate there are none. */
+	/* Without the flag there are none. */
 	agent.control->flags = 0;
 	settle(100000);
 	before = driver->markers_recorded;
@@ -86,11 +85,24 @@ static void progress_in_a_long_queue_is_told(void **state)
 	gone(n);
 }
 
+static void progress_for_a_minimum_rate_is_told(void **state)
+{
+	(void)state;
+	progress_in_a_long_queue_is_told_with(WEIR_CONTROL_RATED);
+}
+
+static void progress_of_measured_work_is_told(void **state)
+{
+	(void)state;
+	progress_in_a_long_queue_is_told_with(WEIR_CONTROL_MEASURED);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernels_beside_others_do_not_seem_longer),
-		cmocka_unit_test(progress_in_a_long_queue_is_told),
+		cmocka_unit_test(progress_for_a_minimum_rate_is_told),
+		cmocka_unit_test(progress_of_measured_work_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, guest_begin_called, guest_finish);

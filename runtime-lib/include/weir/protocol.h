@@ -438,6 +438,9 @@ enum weir_control_flags {
 	/* The agent compares what the client's launches take with the SMs that they need and with
 	 * the whole GPU (`yield`): measure some each few milliseconds. */
 	WEIR_CONTROL_COMPARES = 1u << 9,
+	/* The agent measures how fast the client's work gets on: each launch that is finished must
+	 * be reported within a millisecond. */
+	WEIR_CONTROL_MEASURED = 1u << 10,
 };
 
 #define WEIR_YIELD_MORE_MAX 100u
