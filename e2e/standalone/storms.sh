@@ -1,7 +1,8 @@
 #!/bin/bash
 # Order is kept while signals interrupt the program's threads all the time, children are forked, and threads and contexts
 # end with work outstanding; below a busy client, at its level, and with kernels in forms, under time-slicing and under
-# MPS. Programs that call exit() in the middle end.
+# MPS. Programs that call exit() in the middle end. Each of these mistakes in libweir makes it fail: the last continuation
+# of a chain may leave; a forked child keeps its parent's state; an ended stream's preempt slot is free at once.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
