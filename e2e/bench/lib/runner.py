@@ -163,15 +163,17 @@ class Runner:
                 self.run_one(bench, one)
             self.keep(bench.report)
 
-    @staticmethod
-    def run_one(bench, one):
+    def run_one(self, bench, one):
         try:
             one.run(bench)
         except Exception as error:  # one experiment must not take the others with it
             traceback.print_exc()
             bench.report.failed(f"{type(error).__name__}: {error}")
         except KeyboardInterrupt:
+            is_empty = not bench.report.rows
             bench.report.failed("interrupted")
+            if not is_empty:
+                self.keep(bench.report)
             raise
 
     def keep(self, of):
