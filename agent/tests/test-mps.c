@@ -317,7 +317,8 @@ static void the_work_of_a_client_is_ended(void **state)
 	for (int i = 0; i < 10; i++)
 		loop_step(&loop, 50);
 	assert_int_equal(daemon->state, MPS_DRAINING);
-	AWAIT(mps_end_work(&mps, &gpu, 2) == MPS_ENDED_WORK);
+	/* The daemon has no clients then and ends, perhaps before the server's answer is read. */
+	AWAIT(mps_end_work(&mps, &gpu, 2) != MPS_ENDS_WORK);
 	AWAIT(daemon->state == MPS_ENDED);
 	assert_int_equal(mps_end_work(&mps, &gpu, 2), MPS_NOT_SERVED);
 }
