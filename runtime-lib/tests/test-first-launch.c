@@ -152,11 +152,12 @@ static void a_kernel_is_short_in_other_geometries_too(void **state)
 	driver->n_ops = 0;
 	launch_call(l.n, l.kernel, 3 * BLOCKS);
 	assert_int_equal(in_form(), 0);
-	/* Nor has each a gate: until one is measured their time is three times as long. */
+	/* Nor has each a gate: until one is measured their time is three times as long. On a slow
+	 * machine some have one because time passes. */
 	for (int i = 0; i < 5; i++)
 		launch_call(l.n, l.kernel, 3 * BLOCKS);
 	assert_int_equal(n_ops(NULL_LAUNCH), 6);
-	assert_in_range(n_ops(NULL_GATE), 0, 3);
+	assert_in_range(n_ops(NULL_GATE), 0, 5);
 	/* But that they end is not known. */
 	assert_false(stream_will_end(stream_find(STREAM(l.n, 1), false)));
 	/* With so many blocks it need not be short. */

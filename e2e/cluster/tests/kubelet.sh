@@ -39,7 +39,7 @@ share() {
 
 refused() {
     pod greedy 150 true || return 1
-    until_ok 10 phase_is greedy Failed
+    until_ok 60 phase_is greedy Failed
     [ "$(pod_get greedy .status.reason)" = UnexpectedAdmissionError ] &&
         pod_get greedy .status.message | grep -q '150 shares do not fit on one GPU' && return
     explain greedy
