@@ -159,12 +159,14 @@ static bool has_saves(struct stream *stream, struct preempt_slot *slot,
 
 bool preempt_is_ready(struct stream *stream, const struct sampled *of)
 {
+	/* In this order: the worker stores the form, and then that it is settled. */
+	bool settled = tuning_first_is_settled(of);
 	const struct launch_config *config = tuning_first_config(stream->client, of);
 	struct preempt_slot *slot = atomic_load(&stream->slot);
 
 	if (!slot)
 		preempt_want(stream);
-	return config ? slot && has_saves(stream, slot, config) : tuning_first_is_settled(of);
+	return config ? slot && has_saves(stream, slot, config) : settled;
 }
 
 static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slot,
