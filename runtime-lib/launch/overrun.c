@@ -29,9 +29,10 @@ static uint64_t look(struct stream *stream, const struct tick *tick, bool closed
 	uint32_t life = atomic_load(&stream->life);
 
 	if (overrun->completed != completed || overrun->life != life ||
-	    atomic_load(&stream->begun) <= completed || !is_plain(stream, completed) ||
-	    !is_next(stream, completed))
+	    atomic_load(&stream->begun) <= completed || !is_plain(stream, completed))
 		*overrun = (struct overrun){.completed = completed, .life = life};
+	else if (!is_next(stream, completed)) /* a marker may come: then it is the same launch */
+		overrun->time = 0;
 	else if (overrun->began && (closed || overrun->time) && !stopped)
 		overrun->time += tick->unattended;
 	/* It was there at the look before, and gates are open. */
