@@ -11,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define THREADS          3
-#define WORKERS_MAX      7
-#define LAUNCHES_MAX     100000
-#define INSTRUCTIONS_MAX 50000000
+#define THREADS      3
+#define WORKERS_MAX  7
+#define LAUNCHES_MAX 100000
+/* A poller goes on while the threads of other workers wait for a processor. */
+#define INSTRUCTIONS_MAX 2000000000
 /* In the save of a group (transformer/passes/safe-point.h). */
 #define SAVED_TICKETS    16
 #define SAVED_TICKETS_AT 32
