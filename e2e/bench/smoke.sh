@@ -68,7 +68,11 @@ check "first-launches: some programs of an experiment" runs_part
 all sched shares-default shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
     evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
     speculative-demand proactive
+runs_curves() {
+    run spatial --only spatial --parts curves && test "$(jq '.rows | length' "$tmp/out/spatial.json")" = 4
+}
 all spatial spatial worker-groups
+check "spatial: the curves alone, a row a pair" runs_curves
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 all min-rates min-rate min-rate-timeslice
 all coexec coexec

@@ -80,10 +80,9 @@ def load_all():
     return {name: found[name] for name in dict.fromkeys([*homes, *found])}
 
 
-def expand(names, experiments):
-    """Sets and experiments to experiments. Exits if there is no such name."""
+def expand(names, experiments, known):
+    """Sets, of @known, and experiments to experiments. Exits if there is no such name."""
     found = {}
-    known = sets()
     for name in (part for word in names for part in word.split(",")):
         if name not in known and name not in experiments:
             sys.exit(f"run: no set or experiment '{name}'; run --list shows them")
