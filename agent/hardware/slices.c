@@ -2,7 +2,16 @@
 
 #include "weir/base.h"
 
-/* The part that is off most is the one that is closest to a half. */
+void slice_rank_add(struct slice_rank *rank, uint64_t weight)
+{
+	rank->n++;
+	rank->weights += weight;
+	rank->least = smaller(rank->least, weight);
+	rank->most = larger(rank->most, weight);
+}
+
+/* The longest mean with which parts hold over each second. The part that is off most is the one
+ * that is closest to a half. */
 static uint64_t steady_mean(const struct slice_rank *rank)
 {
 	uint64_t all = larger(rank->weights, 2), part = smaller(rank->most, all / 2);
@@ -16,6 +25,8 @@ static uint64_t mean_of(const struct slice_rank *rank)
 {
 	if (rank->above)
 		return SLICE_AMONG;
+	if (rank->mean)
+		return smaller(rank->mean, steady_mean(rank));
 	return rank->steady ? steady_mean(rank) : SLICE_SHARE;
 }
 

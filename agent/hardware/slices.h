@@ -23,7 +23,8 @@
  *  - Clients that always have work wait for nothing but their shares, and the policy takes the
  *    GPU back from the slices when others come. So theirs are longer, up to 20 ms in the mean, as
  *    long as parts hold over each second: in a window the part f of a client is off by f (1 - f)
- *    of a cycle at most. With 10 ms two event loops lost 3.3 % of the time (H100). */
+ *    of a cycle at most. With 10 ms two event loops lost 3.3 % of the time (H100).
+ *  - A policy may say what the mean is, up to that length. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,11 +48,14 @@ struct slice_rank {
 	bool above, below; /* there are higher-level clients; lower-level ones */
 	bool tight;        /* it has a latency objective of some ms */
 	bool steady;       /* all n always have work, and the policy ends that at once */
+	uint64_t mean;     /* us of same-level clients' slices; 0: no one says */
 	unsigned n;        /* clients of this level that share the GPU at the same time, this one
 			      included; 1: they take turns, or there are no others */
 	uint64_t weight, weights; /* this one's, and the sum of all n */
 	uint64_t least, most;     /* the smallest and the greatest weight of the n */
 };
 
+/* One more that shares the GPU. @rank: `least` is UINT64_MAX at first. */
+void slice_rank_add(struct slice_rank *rank, uint64_t weight);
 /* us; SLICE_DEFAULT: nobody else is there. */
 uint64_t slice_for(const struct slice_rank *rank);

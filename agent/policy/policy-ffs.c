@@ -3,6 +3,11 @@
  * maxOverhead of its length, sum(T * Wi). A round is also no shorter than minQuantum for each
  * client, and no longer than the smallest latency objective among them.
  *
+ * Where the hardware shares the GPU by weight, its slices are T * Wi, with what a switch between
+ * kernels costs there. They are more exact than turns and cost less: in turns of 4 and 9 ms shares
+ * were up to 5.6 points off and 6 % of the time was lost, because the driver takes 0.3 to 0.8 ms to
+ * stop a client and to let it go on (H100).
+ *
  * What a client ran too long (a late timer, a slow eviction) is taken from its next runs. What it
  * ran too little it may run later: in this round if its run was cut short; in the next ones if
  * other clients' kernels had not left yet. */
@@ -13,6 +18,9 @@
 #include "weir/base.h"
 
 #define ROUNDS_MAX 8 /* of debt, and of what is owed to a client */
+/* ns that the hardware's slice costs: the switch, 0.27 ms, and what the kernels that come back take
+ * longer at first. In slices of 10 to 12.5 ms 0.36 to 0.65 ms of each were lost (H100). */
+#define SLICE_COST 525000ull
 
 struct ffs {
 	int64_t balance; /* ns that it may still run in this round */
@@ -55,6 +63,11 @@ static int64_t least(const struct run_queue *queue, int64_t whole)
 	int64_t shortest = (int64_t)queue->settings->min_quantum;
 
 	return queue->slo || whole >= shortest ? 0 : shortest;
+}
+
+static uint64_t slice(const struct policy_settings *settings)
+{
+	return SLICE_COST * 1000000 / settings->max_overhead;
 }
 
 static uint64_t rank(const struct run_queue_entry *entry)
@@ -114,6 +127,8 @@ static void ended(struct run_queue_entry *entry, uint64_t left)
 
 const struct policy policy_ffs = {.name = "ffs",
 				  .shares = true,
+				  .slices = true,
+				  .slice = slice,
 				  .rank = rank,
 				  .quantum = quantum,
 				  .arrived = arrived,

@@ -111,6 +111,8 @@ struct policy {
 	bool slices;
 	/* The same, while this holds of the clients that are active. NULL: never. */
 	bool (*slices_now)(const struct run_queue *queue);
+	/* ns: how long those are in the mean, if that is the policy's to say. NULL: it is not. */
+	uint64_t (*slice)(const struct policy_settings *settings);
 	/* A client that takes over must not wait for kernels: forms that leave soonest are worth
 	 * their price. Else the forms with which switches cost least. */
 	bool urgent;

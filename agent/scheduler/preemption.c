@@ -23,15 +23,6 @@ static bool has_server(const struct client *client)
 	return client->gpu->servers[client->level] && !preemption_works(client);
 }
 
-/* A client, or a server: its clients run in its channel group. */
-static void add_to_rank(struct slice_rank *rank, uint64_t weight)
-{
-	rank->n++;
-	rank->weights += weight;
-	rank->least = smaller(rank->least, weight);
-	rank->most = larger(rank->most, weight);
-}
-
 /* Idle clients of a level that is sliced now and then would only shorten the others' slices. */
 static bool counts(const struct client *other, const struct client *own)
 {
@@ -40,12 +31,21 @@ static bool counts(const struct client *other, const struct client *own)
 		(!other->gpu->queues.levels[other->level].slices || other->entry.active));
 }
 
-/* @own: a client of @level, or NULL: the level's server. */
+/* us. */
+static uint64_t mean_by_policy(const struct gpu *gpu)
+{
+	const struct policy *policy = gpu->queues.policy;
+
+	return policy->slice ? policy->slice(&gpu->queues.settings) / NS_PER_US : 0;
+}
+
+/* @own: a client of @level, or NULL: the level's server, in whose channel group its clients run. */
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
 	struct slice_rank rank = {.least = UINT64_MAX,
 				  .tight = own && objective_is_tight(own->tenant->slo),
-				  .steady = gpu->queues.levels[level].sliced};
+				  .steady = gpu->queues.levels[level].sliced,
+				  .mean = mean_by_policy(gpu)};
 	uint64_t in_server = 0;
 
 	for (const struct client *other = gpu->clients; other; other = other->gpu_next) {
@@ -56,11 +56,14 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		in_server += has_server(other) ? other->entry.weight : 0;
 		if (!preemption_works(other) || !counts(other, own))
 			continue;
-		add_to_rank(&rank, other->entry.weight);
+		slice_rank_add(&rank, other->entry.weight);
 		rank.steady &= !other->tenant->compute_limit;
+		/* Beside a compute limit longer ones are too coarse. */
+		if (other->tenant->compute_limit)
+			rank.mean = smaller(rank.mean, SLICE_SHARE);
 	}
 	if (!own || (in_server && !takes_turns(gpu, level)))
-		add_to_rank(&rank, larger(in_server, 1));
+		slice_rank_add(&rank, larger(in_server, 1));
 	rank.weight = own ? own->entry.weight : larger(in_server, 1);
 	return rank;
 }

@@ -119,7 +119,7 @@ static void serve(struct sim *sim, struct actor *next)
 	sim->current = next;
 	sim->phase = GPU_SWITCHING;
 	sim->phase_end = sim->now + switching;
-	sim->slice_end = sim->phase_end + sim->options->slice;
+	sim->slice_end = sim->phase_end + sim_slice(sim, next);
 	if (switching == 0)
 		run(sim);
 }
@@ -137,7 +137,7 @@ static void go_on(struct sim *sim, struct actor *actor)
 {
 	sim->current = sim->last = actor;
 	sim->phase = GPU_RUNNING;
-	sim->slice_end = sim->now + sim->options->slice;
+	sim->slice_end = sim->now + sim_slice(sim, actor);
 }
 
 /* The current launch is off the SMs that those above need. */

@@ -53,6 +53,7 @@ struct sim {
 	struct actor *actors;
 	struct actor *runnable[WEIR_LEVELS];
 	unsigned n_active[WEIR_LEVELS];
+	uint8_t sliced_level; /* its clients take no turns; WEIR_LEVELS: there is none */
 	uint64_t now, random;
 
 	struct arrival *heap; /* of clients with `every`; the earliest first */
@@ -122,6 +123,13 @@ int sim_spatial_update(struct sim *sim);
 uint64_t sim_spatial_event(const struct sim *sim);
 /* ns of its launch that the client beside does in the next @passed ns. */
 uint64_t sim_beside_runs(const struct sim *sim, uint64_t passed);
+
+/* sim-slices.c: the hardware's slices. */
+
+/* Finds the level whose clients share the GPU so. */
+void sim_slices_set(struct sim *sim);
+/* How long @actor is served, in ns, if others wait. */
+uint64_t sim_slice(const struct sim *sim, const struct actor *actor);
 
 /* sim-rates.c: minimum rates. */
 

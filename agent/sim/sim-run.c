@@ -81,7 +81,8 @@ static void look(struct sim *sim)
 	for (actor = changed; actor; actor = next) {
 		next = actor->changed_next;
 		actor->changed_prev = NULL;
-		bool in_turns = !actor->out && !actor->traits->min_rate;
+		bool in_turns = !actor->out && !actor->traits->min_rate &&
+				actor->entry.level != sim->sliced_level;
 		run_queues_work(&sim->queues, &actor->entry, in_turns ? launches(actor) : 0,
 				actor->outstanding, sim->now);
 	}
@@ -183,6 +184,7 @@ static int set_up(struct sim *sim)
 	run_queues_init(&sim->queues, sim->options->policy, &sim->options->settings, hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		sim->queues.levels[level].all_concurrent = sim->options->mps;
+	sim_slices_set(sim);
 	for (size_t i = 0; i < n; i++) {
 		const struct trace_client *traits = &trace->clients[i];
 		struct actor *actor = &sim->actors[i];

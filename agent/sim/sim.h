@@ -6,6 +6,9 @@
  * after the client's `evict`, or at its end. Another client's work starts after a context switch.
  * Of the clients that nothing keeps back, the hardware serves one for a slice, then the next.
  *
+ * With `hardware` clients have channel groups. Where the policy leaves its work to slices by weight
+ * (policy.h), the clients of the highest level take no turns, and have the agent's slices.
+ *
  * Under MPS the hardware serves one launch, then one of the next client, without context switches.
  * That is how kernels behave that fill the GPU. The model leaves out what smaller kernels gain by
  * running concurrently, except at the ends of launches, because the last wave of blocks seldom
@@ -41,9 +44,9 @@ struct sim_options {
 	uint64_t switching; /* ns, a context switch */
 	uint64_t window;    /* ns over which shares are compared; 0: none are */
 	uint64_t seed;
-	uint32_t sms; /* of the GPU */
-	bool mps;
-	FILE *log; /* gets a line for each event; may be NULL */
+	uint32_t sms;       /* of the GPU */
+	bool mps, hardware; /* `hardware` means nothing under MPS */
+	FILE *log;          /* gets a line for each event; may be NULL */
 };
 
 extern const struct sim_options sim_defaults;

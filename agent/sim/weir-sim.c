@@ -96,6 +96,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
 	case 'c':
 		arguments->options.mps = true;
 		return 0;
+	case 'g':
+		arguments->options.hardware = true;
+		return 0;
 	case 'v':
 		arguments->options.log = stdout;
 		return 0;
@@ -131,6 +134,8 @@ static const struct argp_option options[] = {
 	{"cost", 'y', "DURATION", 0, "Of a switch, as the policy estimates it (its true cost)", 0},
 	{0, 0, 0, 0, "Of the machine:", 2},
 	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as under MPS", 0},
+	{"hardware", 'g', NULL, 0,
+	 "Clients have channel groups: slices by weight, where the policy leaves it to them", 0},
 	{"sms", 'n', "N", 0, "Multiprocessors of the GPU (132)", 0},
 	{"evict", 'e', "DURATION", 0, "Time until a running kernel has left (100us)", 0},
 	{"look", 'k', "DURATION", 0, "Time between the agent's looks at its clients (1ms)", 0},

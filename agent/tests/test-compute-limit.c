@@ -232,6 +232,29 @@ static void test_slices(void **state)
 	assert_true(world.gpu.sliced);
 }
 
+/* So does ffs, with slices for which switches cost no more than maxOverhead. */
+static void test_slices_of_ffs(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("ffs"));
+	come_with(0, 1, 0);
+	come_with(1, 1, 0);
+	assert_true(gpu_slices(&world.gpu, 1));
+	assert_int_equal(world.clients[0].channels.slice, 17500);
+	world.gpu.queues.settings.max_overhead = 100000; /* millionths */
+	change();
+	assert_int_equal(world.clients[0].channels.slice, 5250);
+	world.gpu.queues.settings.max_overhead = 30000;
+	world.tenants[1].compute_limit = 30;
+	change();
+	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
+	world.tenants[1].compute_limit = 0;
+	/* Below others its rounds are turns. */
+	come_with(2, 2, 0);
+	assert_false(world.gpu.sliced);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+}
+
 static bool room_is_made(unsigned i)
 {
 	return world.control[i].hold && !world.clients[i].channels.stopped;
@@ -295,6 +318,7 @@ int main(void)
 		LIMIT_TEST(test_without_the_hardware),
 		LIMIT_TEST(test_hold_and_limit),
 		LIMIT_TEST(test_slices),
+		LIMIT_TEST(test_slices_of_ffs),
 		LIMIT_TEST(test_short_requests),
 	};
 

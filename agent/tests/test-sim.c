@@ -102,6 +102,59 @@ static void test_not_time_sliced(void **unused)
 	sim_result_deinit(&result);
 }
 
+/* The clients' parts of @time, in per cent, in slices of the agent's. */
+static void assert_parts(const char *policy, const char *text, const double parts[],
+			 uint64_t switches)
+{
+	struct sim_options options = options_for(policy);
+	double sum = 0;
+
+	options.mps = false;
+	options.hardware = true;
+	struct sim_result result = play(text, options);
+	for (size_t i = 0; i < result.n; i++)
+		sum += (double)result.clients[i].ran;
+	for (size_t i = 0; i < result.n; i++)
+		assert_float_equal(100 * (double)result.clients[i].ran / sum, parts[i], 0.2);
+	assert_in_range(result.switches, switches - switches / 100, switches + switches / 100);
+	sim_result_deinit(&result);
+}
+
+/* As the agent does it (slices.h): no client is held, and slices have the policy's length. */
+static void test_slices_by_weight(void **unused)
+{
+	static const char two[] = "client a always share=40\nclient b always share=20\nend 100s";
+	const uint64_t pause = sim_defaults.switching;
+	const double even[] = {50, 50}, shared[] = {200.0 / 3, 100.0 / 3};
+
+	(void)unused;
+	/* 17.5, 10 and 20 ms on average. */
+	assert_parts("ffs", two, shared, 100000 * MS / (17500 * US + pause));
+	assert_parts("wfq", two, shared, 100000 * MS / (10 * MS + pause));
+	assert_parts("levels", two, shared, 100000 * MS / (10 * MS + pause));
+	assert_parts("whpf", "client a always work=1ms copies=2\nend 100s", even,
+		     100000 * MS / (20 * MS + pause));
+	/* Below others the driver's slice remains: nobody takes turns under this policy. */
+	assert_parts("levels",
+		     "client c level=high every=1h work=1ms\n"
+		     "client a always share=40\nclient b always share=20\nend 10s",
+		     (const double[]){0, 50, 50},
+		     10000 * MS / (options_for("levels").slice + pause));
+}
+
+static void test_no_slices_with_objectives(void **unused)
+{
+	struct sim_options options = options_for("ffs");
+
+	(void)unused;
+	options.mps = false;
+	options.hardware = true;
+	struct sim_result result =
+		play("client a always\nclient b always slo=100ms\nend 1s", options);
+	assert_true(result.holds > 10);
+	sim_result_deinit(&result);
+}
+
 /* Runs of 1 ms: of ten launches the last overlaps another client's; launches behind it are held. */
 static void test_ends_of_runs(void **unused)
 {
@@ -317,13 +370,22 @@ static void test_min_rates(void **unused)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends_of_two),    cmocka_unit_test(test_ends_that_differ),
-		cmocka_unit_test(test_not_of_one),     cmocka_unit_test(test_not_time_sliced),
-		cmocka_unit_test(test_ends_of_runs),   cmocka_unit_test(test_not_of_evicted),
-		cmocka_unit_test(test_own_order),      cmocka_unit_test(test_no_third),
-		cmocka_unit_test(test_short_launches), cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_what_is_left),   cmocka_unit_test(test_begins_beside),
-		cmocka_unit_test(test_several_above),  cmocka_unit_test(test_min_rates),
+		cmocka_unit_test(test_ends_of_two),
+		cmocka_unit_test(test_ends_that_differ),
+		cmocka_unit_test(test_not_of_one),
+		cmocka_unit_test(test_not_time_sliced),
+		cmocka_unit_test(test_ends_of_runs),
+		cmocka_unit_test(test_not_of_evicted),
+		cmocka_unit_test(test_slices_by_weight),
+		cmocka_unit_test(test_no_slices_with_objectives),
+		cmocka_unit_test(test_own_order),
+		cmocka_unit_test(test_no_third),
+		cmocka_unit_test(test_short_launches),
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_what_is_left),
+		cmocka_unit_test(test_begins_beside),
+		cmocka_unit_test(test_several_above),
+		cmocka_unit_test(test_min_rates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,12 +98,47 @@ static void test_steady(void **state)
 	assert_in_range(slice_for(&none), SLICE_SHARE_MIN, SLICE_ABOVE);
 }
 
+static uint64_t wanted(uint64_t mean, unsigned n, uint64_t weight)
+{
+	struct slice_rank rank = {.mean = mean,
+				  .n = n,
+				  .weight = weight,
+				  .weights = 100 * n,
+				  .least = weight,
+				  .most = 100};
+
+	return slice_for(&rank);
+}
+
+/* The policy says how long they are, as long as parts hold over each second. */
+static void test_wanted(void **state)
+{
+	(void)state;
+	assert_int_equal(wanted(15000, 2, 100), 15000);
+	assert_int_equal(wanted(15000, 4, 100), 15000);
+	assert_in_range(wanted(15000, 8, 100), 13700, 13720);
+	assert_int_equal(wanted(SLICE_ABOVE, 2, 100), SLICE_STEADY);
+	assert_int_equal(wanted(4500, 2, 100), 4500);
+	assert_int_equal(wanted(450, 2, 100), SLICE_SHARE_MIN);
+	assert_int_equal(wanted(15000, 2, 50), 7500);
+	/* Below others, who comes waits for one of them. */
+	struct slice_rank below = {.above = true,
+				   .mean = 15000,
+				   .n = 2,
+				   .weight = 100,
+				   .weights = 200,
+				   .least = 100,
+				   .most = 100};
+	assert_int_equal(slice_for(&below), SLICE_AMONG);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_steady),
+		cmocka_unit_test(test_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

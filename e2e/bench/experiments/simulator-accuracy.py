@@ -1,5 +1,6 @@
 """weir-sim simulates the co-runs that shares-ffs and shares-wfq measured in the same run. It is told how long launches
-last, how much of them overlaps by what MPS makes of each, and what libweir and gates take between them."""
+last, how much of them overlaps by what MPS makes of each, and what libweir and gates take between them. In the mode
+timeslice it is told what a switch between running kernels costs, because the hardware shares the GPU by slices there."""
 
 import json
 import subprocess
@@ -25,8 +26,8 @@ SHORT_US, EVICT, COST, LOOK = 1000, "50us", "200us", "800us"
 
 
 def machine(bench, switch):
-    """weir-sim's options for what kernels of several clients do to each other."""
-    return ["--mps"] if bench.mode == MPS else ["--switch", f"{round(1e3 * switch)}ns"]
+    """weir-sim's options for what kernels of several clients do to each other. @switch: us, between running kernels."""
+    return ["--mps"] if bench.mode == MPS else ["--hardware", "--switch", f"{round(1e3 * switch)}ns"]
 
 
 def overlap_us(us, lost):
@@ -75,7 +76,7 @@ def run(bench):
     if not bench.co_runs:
         bench.report.skipped("nothing to compare with: run shares-ffs and shares-wfq before")
         return
-    far, switch = [], turnarounds.switch_us(bench)
+    far, switch = [], turnarounds.switches_us(bench)[1]
     for co_run in bench.co_runs:
         us = [pool_of(bench).alone["MPS", job] for job in co_run.jobs]
         overlap = overlap_us(us, plain_loss(bench, co_run.jobs)) if bench.mode == MPS else 0
