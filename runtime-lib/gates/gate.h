@@ -74,7 +74,8 @@ bool gate_pass(struct stream *stream, const struct level_binding *binding, uint6
 	       bool starts, bool spatial);
 
 /* The same for a captured stream. The gate becomes a node of the graph. It is there whether or not
- * a higher-level client exists now, since the graph may be launched at any later time. */
+ * a higher-level client exists now, since the graph may be launched at any later time. But gates
+ * are fewer if there is none now, and the hardware can interrupt graphs. */
 void gate_capture(struct stream *stream, const struct level_binding *binding);
 
 /* Puts a gate in any case: between the parts of one launch. Behind GATE_ALL no other gate is due,

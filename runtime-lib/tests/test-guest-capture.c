@@ -86,6 +86,33 @@ static void is_over_in_a_broken_context(void **state)
 	assert_true(cleared);
 }
 
+/* Gates of a graph of 100 kernels, 2 ms by what is assumed of each. */
+static int gates_inside(bool above)
+{
+	unsigned n = welcomed(0, 9);
+
+	agent.control->above = above;
+	int before = driver->gates;
+	assert_int_equal(begin(STREAM(n, 1)), CUDA_SUCCESS);
+	for (unsigned i = 0; i < 101; i++)
+		launch_on(STREAM(n, 1), 650);
+	assert_int_equal(end(STREAM(n, 1)), CUDA_SUCCESS);
+	int gates = driver->gates - before;
+	gone(n);
+	return gates;
+}
+
+/* Under time-slicing the hardware interrupts graphs, so they have few while nobody is above. */
+static void has_gates_by_who_is_there(void **state)
+{
+	(void)state;
+	assert_int_equal(gates_inside(false), 2);
+	assert_int_equal(gates_inside(true), 5);
+	driver->mps = 1;
+	assert_int_equal(gates_inside(false), 5);
+	driver->mps = 0;
+}
+
 static void *first_launch(void *stream)
 {
 	launch_on(stream, 1);
@@ -124,6 +151,7 @@ int main(void)
 		cmocka_unit_test(calls_that_fail_do_not_end_it),
 		cmocka_unit_test(is_over_with_its_context),
 		cmocka_unit_test(is_over_in_a_broken_context),
+		cmocka_unit_test(has_gates_by_who_is_there),
 		cmocka_unit_test(begun_while_another_thread_makes_the_context_known),
 	};
 
