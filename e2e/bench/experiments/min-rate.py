@@ -1,6 +1,7 @@
 """A latency-sensitive client keeps 0.5 to 0.9 of its speed alone (`weir.dev/min-rate`), and a partner below it gets what is
 left: FlexSched's Canny kernel beside its six partners, as PTX; then products of matrices and training steps, whose
-kernels are closed. Under MPS also a service beside a training step: bursts of a 20-block kernel, and ResNet-50."""
+kernels are closed. Under MPS also a service beside a training step: bursts of a 20-block kernel, and ResNet-50. The
+training step has all SMs, or a part of them (MPS's active thread percentage), and the service finds the others free."""
 
 import statistics
 import subprocess
@@ -28,7 +29,8 @@ NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = True
 MODES = ("mps", "timeslice")
 RATED = Tenant("rated", "high")
-TENANTS = (*SLOTS, RATED, Tenant("partner", "low"), Tenant("plain-a", "low"), Tenant("plain-b", "low"))
+BOUNDED = Tenant("bounded", "low", sms=80)
+TENANTS = (*SLOTS, RATED, Tenant("partner", "low"), BOUNDED, Tenant("plain-a", "low"), Tenant("plain-b", "low"))
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9)
 SENSITIVE, PARTNERS = "GCEDD", ("MM", "VA", "BS", "RED", "PF", "HST")
@@ -140,6 +142,7 @@ class Closed:
         self.high = loops.loop_of(bench, RATED.name, workloads)
         self.low = loops.loop_of(bench, "partner", workloads)
         self.plain = [loops.loop_of(bench, name, workloads, weir=False) for name in ("plain-a", "plain-b")]
+        self.bounded = [loops.loop_of(bench, BOUNDED.name, ("train",))] if bench.mode == "mps" else []
         for loop in self.all:
             loop.wait_ready()
         for workload in workloads:
@@ -147,7 +150,7 @@ class Closed:
 
     @property
     def all(self):
-        return [self.high, self.low, *self.plain]
+        return [self.high, self.low, *self.plain, *self.bounded]
 
     def used(self, runs, settle, seconds):
         """Per cent of the GPU's time that each had, at the clock of the time; and steps a second."""
@@ -192,24 +195,33 @@ def as_text(times):
     return " ".join(f"{ms:.2f}" for ms in times.values())
 
 
+def beside(bench, ask, loop, rate, start):
+    """The service's ms by quantile and LOW's steps a second while both work."""
+    set_rate(bench, rate)
+    loop.begin("train", start + SERVICE_SECONDS + 0.5)
+    times, begin = ask()
+    end = time.monotonic()
+    return times, loop.end().rate(begin, end)
+
+
 def judge_service(bench, scene):
-    """LOW: a training step."""
-    service = Service(bench)
+    """LOW: a training step, on all SMs and on a part of them."""
+    service, part = Service(bench), f"LOW on {BOUNDED.sms} % of the SMs"
+    ways = (("temporal", scene.low, 0), ("all SMs", scene.low, SERVICE_RATE), (part, scene.bounded[0], SERVICE_RATE))
     for what, ask, start in ((f"{BLOCKS} blocks", service.few_blocks, START), ("ResNet-50, batch 1", service.resnet, 0)):
-        (alone, _), p99s, rates, texts = ask(), [], [], []
-        for rate in (0, SERVICE_RATE):
-            set_rate(bench, rate)
-            scene.low.begin("train", start + SERVICE_SECONDS + 0.5)
-            times, begin = ask()
-            end = time.monotonic()
-            p99s.append(times[0.99] / alone[0.99])
-            texts.append(f"{as_text(times)}; the agent says {said(bench)}")
-            rates.append(scene.low.end().rate(begin, end))
+        (alone, _), found = ask(), {}
+        print(f"    {what}: ms (median, p90, p99): alone {as_text(alone)}", flush=True)
+        for way, loop, rate in ways:
+            times, speed = beside(bench, ask, loop, rate, start)
+            print(f"    {what}, LOW=train, {way}, rate {rate}: {as_text(times)}; LOW {speed:.1f} it/s; the agent says {said(bench)}", flush=True)
+            found[way] = times[0.99] / alone[0.99], speed
         set_rate(bench, 0)
-        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}: p99 against alone", p99s[1], BOUNDS["service, p99"], f"temporal {p99s[0]:.2f}x")
-        print(f"    {what}: ms (median, p90, p99): alone {as_text(alone)}, temporal {texts[0]}, now {texts[1]}", flush=True)
-        text = f"temporal {rates[0]:.1f} it/s, now {rates[1]:.1f} it/s"
-        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}: LOW's rate against temporal", rates[1] / rates[0], BOUNDS["service, LOW's rate"], text)
+        temporal, free = found["temporal"], found["all SMs"]
+        text = f"temporal {temporal[0]:.2f}x, with LOW on all SMs {free[0]:.2f}x"
+        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}, {part}: p99 against alone", found[part][0], BOUNDS["service, p99"], text)
+        text = f"temporal {temporal[1]:.1f} it/s, now {found[part][1]:.1f} it/s; on all SMs {free[1]:.1f} it/s"
+        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}, {part}: LOW's rate against temporal", found[part][1] / temporal[1],
+                           BOUNDS["service, LOW's rate"], text)  # fmt: skip
     service.network.leave()
 
 

@@ -29,6 +29,7 @@ class Tenant:
     limit: int = 0  # of compute, per cent; 0: none
     rate: float = 0  # minimum, of its speed alone; 0: none
     yields: str = ""  # what lower levels are to leave to it; empty: the default
+    sms: int = 0  # under MPS, on how many per cent of the SMs its processes run; 0: all
 
 
 class Failure(RuntimeError):
@@ -228,12 +229,14 @@ class Node:
         """The option that selects our programs' defaults for a real GPU."""
         return [] if self.simulated else ["--gpu"]
 
-    def environment(self, weir, mps=True):
+    def environment(self, weir, mps=True, sms=0):
         env = dict(os.environ)
         own = str(self.folder / ("mps" if self.mps and mps else "no-mps"))
         env["CUDA_MPS_PIPE_DIRECTORY"] = own if self.pipes is None else self.pipes
         env["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "mps-log")
         env["PYTHONUNBUFFERED"] = "1"
+        if sms:
+            env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(sms)
         if self.simulated:
             env["LD_LIBRARY_PATH"] = str(self.bundle / "simcuda")
             env["WEIR_SIM_DIR"] = str(self.folder / "simulation")
@@ -247,6 +250,7 @@ class Node:
         @mps: under the MPS daemon, if one runs."""
         self.started[name] = self.started.get(name, 0) + 1
         folder = self.folder / f"{name}-{self.started[name]}"
+        sms = next((known.sms for known in self.tenants if known.name == tenant), 0)
         folder.mkdir()
         folder.chmod(0o777)
         if files:
@@ -258,7 +262,7 @@ class Node:
                 text=True,
                 stdout=out,
                 stderr=err,
-                env={**self.environment(weir, mps), **(env or {})},
+                env={**self.environment(weir, mps, sms), **(env or {})},
             )
         client = Client(name, process, folder)
         self.clients.append(client)
