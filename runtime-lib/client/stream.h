@@ -40,7 +40,7 @@ struct stream {
 	_Atomic uint64_t issued, completed;
 	_Atomic uint64_t predicted;  /* ns, of all issued launches */
 	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
-	_Atomic int gate_whole;      /* that one let kernels pass that leave a part of the SMs */
+	_Atomic int gate_last;       /* which kernels that one lets pass (enum gate_kind) */
 	_Atomic uint64_t gone_first; /* ns of short kernels that went before a gate that is due */
 	_Atomic uint64_t executed;   /* ns, predicted, of all completed launches; <= predicted */
 	_Atomic uint64_t unknown;    /* number of the last launch of unknown time */

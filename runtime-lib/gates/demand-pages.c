@@ -2,13 +2,15 @@
 
 #include "client/stream-level.h"
 
-#define MANY     65536u           /* more than any GPU has */
-#define RETURN   (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
-#define KEPT_MAX (2 * NS_PER_MS)  /* ns */
-#define SHORT    (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
+#define MANY      65536u           /* more than any GPU has */
+#define RETURN    (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
+#define KEPT_MAX  (2 * NS_PER_MS)  /* ns */
+#define SHORT     (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
+#define GIVEN_MIN 8u               /* SMs that MPS gives a process at least */
 
 struct sms sms_table[CLIENTS_MAX];
-static uint32_t always; /* WEIR_YIELD_SMS, for measurements; 0: not set */
+static uint32_t always;   /* WEIR_YIELD_SMS, for measurements; 0: not set */
+static double percentage; /* of the SMs that MPS gives this process; 0: all */
 
 void sms_settings(void)
 {
@@ -16,6 +18,16 @@ void sms_settings(void)
 	unsigned long n = setting ? strtoul(setting, NULL, 10) : 0;
 
 	always = n < MANY ? (uint32_t)n : 0;
+	setting = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	percentage = setting ? strtod(setting, NULL) : 0;
+}
+
+uint32_t sms_given(double percent, uint32_t sms)
+{
+	if (!(percent > 0 && percent < 100))
+		return sms;
+	uint32_t n = (uint32_t)(percent * sms / 100) + 1;
+	return (uint32_t)smaller(larger(n + n % 2, GIVEN_MIN), sms);
 }
 
 /* With the client's context current. */
@@ -23,7 +35,10 @@ void sms_open(struct client *client)
 {
 	int n = driver_attribute(client->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 
-	sms_of(client)->of_gpu = n > 0 ? (uint32_t)n : 0;
+	struct sms *sms = sms_of(client);
+
+	sms->of_gpu = n > 0 ? (uint32_t)n : 0;
+	sms->unused = sms->of_gpu - sms_given(percentage, sms->of_gpu);
 }
 
 static uint32_t count(const struct geometry *geometry)

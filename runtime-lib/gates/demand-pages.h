@@ -13,7 +13,10 @@
  * the need looks again afterwards, so the records follow the last value.
  *
  * SMs that lower levels have left cost them a closing and a continuation of the kernel when they
- * come back. So they stay shown until the next launch is overdue, as long as that costs less. */
+ * come back. So they stay shown until the next launch is overdue, as long as that costs less.
+ *
+ * A process that MPS started on a part of the SMs (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE) leaves the
+ * others to higher levels all the time, whatever its kernels are. */
 #pragma once
 
 #include "client/level-binding.h"
@@ -34,8 +37,9 @@ struct sms {
 	_Atomic uint32_t asked;
 	_Atomic(struct stream *) stream; /* of these launches; NULL: none yet */
 	uint32_t of_gpu;                 /* SMs that the GPU has */
-	_Atomic uint32_t kept;           /* SMs that stay shown though there is no demand */
-	_Atomic uint64_t kept_until;     /* ns */
+	uint32_t unused;       /* of these, those on which the client's kernels never run (MPS) */
+	_Atomic uint32_t kept; /* SMs that stay shown though there is no demand */
+	_Atomic uint64_t kept_until; /* ns */
 	_Atomic uint64_t gap; /* ns that were expected then until the next launch; 0: not known */
 };
 PER_CLIENT(sms)
@@ -51,6 +55,16 @@ void sms_ask(struct sms *sms, uint32_t n);
 static inline uint32_t sms_needed(const struct client *client)
 {
 	return atomic_load(&sms_of(client)->need);
+}
+
+/* At least as many as MPS gives a process with such an active thread percentage. On an H100 it
+ * gives 12, 32, 66 and 98 of 132 for 10, 25, 50 and 75: pairs, and no more than that part. */
+uint32_t sms_given(double percent, uint32_t sms);
+
+/* SMs that are free whatever the client runs: MPS gives its process a part of them only. */
+static inline uint32_t sms_unused(const struct client *client)
+{
+	return sms_of(client)->unused;
 }
 
 /* What launches need together. */

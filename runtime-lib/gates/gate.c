@@ -5,6 +5,9 @@
 #define GATE_FELT     (100 * NS_PER_US) /* ns of kernels of which a gate is more than a fortieth */
 #define CONTENDED_FOR NS_PER_S          /* ns that gates stay dense */
 
+/* To wait until a word is at most @n: the GPU tests whether (int32_t)(word - value) >= 0. */
+#define NO_MORE_THAN(n) ((n) + 1u + (1u << 31))
+
 struct gating gating_table[CLIENTS_MAX];
 
 static bool holdable(const struct level_binding *binding)
@@ -12,13 +15,24 @@ static bool holdable(const struct level_binding *binding)
 	return binding_flag(binding, WEIR_CONTROL_HOLDABLE);
 }
 
+/* Also to same-level clients. */
+static bool yields(enum gate_kind kind)
+{
+	return kind != GATE_ABOVE && kind != GATE_WHOLE_ABOVE;
+}
+
+/* Not for demand that needs only a part of the SMs. */
+static bool leaves_some(enum gate_kind kind)
+{
+	return kind != GATE_ALL && kind != GATE_ABOVE;
+}
+
 struct gate_words gate_words(const struct level_binding *binding, enum gate_kind kind)
 {
 	CUdeviceptr page = binding->wait ? load_relaxed(&binding->wait->gpu) : 0;
-	bool yields = kind == GATE_ALL || kind == GATE_WHOLE;
 	struct gate_words words = {.demand = page};
 
-	if (page && (kind == GATE_WHOLE || kind == GATE_WHOLE_ABOVE)) {
+	if (page && leaves_some(kind)) {
 		words.demand = page + offsetof(struct weir_demand_page, whole);
 		words.room = page + offsetof(struct weir_demand_page, sms);
 		/* As kernels with `room` expect it (weir/preempt-abi.h). */
@@ -26,7 +40,7 @@ struct gate_words gate_words(const struct level_binding *binding, enum gate_kind
 				      offsetof(struct weir_demand_page, word) + sizeof(uint64_t),
 			      "the word stands in front of it");
 	}
-	if (yields && holdable(binding))
+	if (yields(kind) && holdable(binding))
 		words.hold = load_relaxed(&binding->control->gpu) +
 			     offsetof(struct weir_control_page, hold);
 	return words;
@@ -35,7 +49,7 @@ struct gate_words gate_words(const struct level_binding *binding, enum gate_kind
 static bool put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind)
 {
 	struct gate_words words = gate_words(binding, kind);
-	CUstreamBatchMemOpParams waits[2];
+	CUstreamBatchMemOpParams waits[3];
 	unsigned n = 0;
 
 	if (words.demand) {
@@ -43,6 +57,12 @@ static bool put(struct stream *stream, const struct level_binding *binding, enum
 		waits[n].waitValue.address = words.demand;
 		waits[n].waitValue.value64 = 0;
 		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	}
+	if (kind == GATE_BESIDE && words.room) {
+		waits[n].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+		waits[n].waitValue.address = words.room;
+		waits[n].waitValue.value = NO_MORE_THAN(sms_unused(stream->client));
+		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
 	}
 	if (words.hold) {
 		waits[n].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -61,18 +81,19 @@ static bool put(struct stream *stream, const struct level_binding *binding, enum
 	return true;
 }
 
-static bool due(const struct stream *stream, uint64_t interval, bool spatial)
+static bool due(const struct stream *stream, uint64_t interval, enum gate_kind kind)
 {
+	int last = load_relaxed(&stream->gate_last);
+
 	return load_relaxed(&stream->since_gate) >= interval ||
-	       (!spatial && load_relaxed(&stream->gate_whole));
+	       (last != GATE_ALL && last != (int)kind);
 }
 
-/* No gate is due behind the one that was put, or that there is no need of. @spatial: for kernels
- * that can leave a part of the SMs. */
-static void passed(struct stream *stream, bool spatial)
+/* No gate of @kind is due behind the one that was put, or that there is no need of. */
+static void passed(struct stream *stream, enum gate_kind kind)
 {
 	store_relaxed(&stream->since_gate, 0);
-	store_relaxed(&stream->gate_whole, spatial);
+	store_relaxed(&stream->gate_last, kind);
 }
 
 static uint64_t dense(const struct level_binding *binding)
@@ -95,30 +116,32 @@ uint64_t gate_interval(const struct level_binding *binding, bool contended)
 	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }
 
-/* Whether it is closed now. */
-static bool is_closed(const struct level_binding *binding, bool spatial)
+bool gate_is_closed(const struct client *client, const struct level_binding *binding,
+		    enum gate_kind kind)
 {
-	if (!spatial || !binding->wait)
+	if (!leaves_some(kind) || !binding->wait)
 		return binding_closed(binding);
-	return load_relaxed(&demand_page(binding->wait)->whole) ||
-	       load_relaxed(&control_page(binding)->hold);
+	const struct weir_demand_page *page = demand_page(binding->wait);
+	bool more = kind == GATE_BESIDE && load_relaxed(&page->sms) > sms_unused(client);
+	return more || load_relaxed(&page->whole) || load_relaxed(&control_page(binding)->hold);
 }
 
 bool gate_put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind)
 {
 	struct gating *gating = gating_of(stream->client);
-	bool spatial = kind == GATE_WHOLE || kind == GATE_WHOLE_ABOVE;
 
 	if (binding_contended(binding))
 		stream_leave_marker(stream);
 	if (!put(stream, binding, kind))
 		return false;
-	if (kind == GATE_ALL || kind == GATE_WHOLE || !holdable(binding))
-		passed(stream, spatial);
-	store_relaxed(&gating->last_spatial, spatial);
+	if (kind == GATE_BESIDE)
+		passed(stream, kind);
+	else if (yields(kind) || !holdable(binding))
+		passed(stream, gate_kind(true, leaves_some(kind)));
+	store_relaxed(&gating->last, kind);
 	if (add_relaxed(&gating->gates, 1) == 0)
 		log_debug("gates at level %u", binding->level);
-	bool closed = is_closed(binding, spatial);
+	bool closed = gate_is_closed(stream->client, binding, kind);
 	if (closed)
 		add_relaxed(&gating->gates_closed, 1);
 	return closed;
@@ -146,18 +169,18 @@ static bool passes_at_once(const struct level_binding *binding, uint64_t predict
 }
 
 launch_path bool gate_pass(struct stream *stream, const struct level_binding *binding,
-			   uint64_t predicted, bool starts, bool spatial)
+			   uint64_t predicted, bool starts, enum gate_kind kind)
 {
 	uint64_t interval = load_relaxed(&gating_of(stream->client)->interval);
 
 	if (binding->lowered && interval > GATE_INTERVAL_QUIET) /* as the worker last saw it */
 		interval = GATE_INTERVAL_QUIET;
-	if (!due(stream, interval, spatial) || goes_first(stream, interval, predicted))
+	if (!due(stream, interval, kind) || goes_first(stream, interval, predicted))
 		return false;
 	store_relaxed(&stream->gone_first, 0);
 	if (!starts || !passes_at_once(binding, predicted))
-		return gate_put(stream, binding, gate_kind(true, spatial));
-	passed(stream, false);
+		return gate_put(stream, binding, kind);
+	passed(stream, GATE_ALL);
 	return false;
 }
 
@@ -173,10 +196,10 @@ static uint64_t capture_interval(const struct client *client, const struct level
 
 void gate_capture(struct stream *stream, const struct level_binding *binding)
 {
-	if (!due(stream, capture_interval(stream->client, binding), false) ||
+	if (!due(stream, capture_interval(stream->client, binding), GATE_ALL) ||
 	    !put(stream, binding, GATE_ALL))
 		return;
-	passed(stream, false);
+	passed(stream, GATE_ALL);
 	if (!(atomic_fetch_or(&gating_of(stream->client)->graph_levels, 1u << binding->level) &
 	      1u << binding->level))
 		log_debug("graphs captured now have gates of level %u inside", binding->level);
@@ -195,10 +218,11 @@ void gate_look(struct client *client, struct tick *tick)
 }
 
 /* The time with work outstanding behind closed gates, as seen at each look. */
-static void account_wait(struct gating *gating, const struct tick *tick)
+static void account_wait(const struct client *client, struct gating *gating,
+			 const struct tick *tick)
 {
-	bool held = tick->totals.outstanding &&
-		    is_closed(tick->binding, load_relaxed(&gating->last_spatial));
+	enum gate_kind last = (enum gate_kind)load_relaxed(&gating->last);
+	bool held = tick->totals.outstanding && gate_is_closed(client, tick->binding, last);
 
 	if (held && gating->held)
 		gating->wait_time += tick->passed;
@@ -218,5 +242,5 @@ void gate_work(struct client *client, struct tick *tick)
 	gating->last_closed = closed;
 	atomic_store(&gating->interval,
 		     gate_interval(tick->binding, tick->now < gating->contended_until));
-	account_wait(gating, tick);
+	account_wait(client, gating, tick);
 }

@@ -4,6 +4,7 @@
 
 #include "client/level-binding.h"
 #include "client/stream.h"
+#include "gates/demand-pages.h"
 
 /* A gate goes in front of a launch when the stream has had this much predicted work since the last.
  * An open gate costs 2.5 us of GPU time (H200), so gates are dense only while a higher level showed
@@ -26,8 +27,7 @@
 struct gating {
 	_Atomic uint64_t interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;
-	_Atomic int
-		last_spatial; /* the last gate was one for a kernel that leaves a part of the SMs */
+	_Atomic int last; /* enum gate_kind: of the last gate */
 	_Atomic uint32_t
 		graph_levels; /* bit q: a graph was captured with gates of level q inside */
 
@@ -52,6 +52,9 @@ enum gate_kind {
 	 * Not enough for other kernels behind it. */
 	GATE_WHOLE,
 	GATE_WHOLE_ABOVE,
+	/* As GATE_ALL for a client that never runs on some SMs: not for demand that these suffice
+	 * for. */
+	GATE_BESIDE,
 };
 
 /* @yields: to same-level clients, too. @spatial: the kernel can leave a part of the SMs. */
@@ -67,11 +70,21 @@ static inline bool gate_is_spatial(const struct level_binding *binding)
 	return binding_flag(binding, WEIR_CONTROL_SPATIAL) && !binding->lowered && binding->wait;
 }
 
+/* Launch path: for a kernel in no form, which does not leave while it runs. */
+static inline enum gate_kind gate_of_native(const struct client *client,
+					    const struct level_binding *binding)
+{
+	return sms_unused(client) && gate_is_spatial(binding) ? GATE_BESIDE : GATE_ALL;
+}
+
 /* Launch path, before a kernel of @predicted ns (0: not known): puts a gate into the stream if one
- * is due. @starts: no launch is outstanding in the stream. @spatial: the kernel can leave a part of
- * the SMs. True: the gate was closed then. */
+ * is due. @starts: no launch is outstanding in the stream. @kind: one of those that yield. True:
+ * the gate was closed then. */
 bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
-	       bool starts, bool spatial);
+	       bool starts, enum gate_kind kind);
+/* Whether a gate of a client would be closed now. */
+bool gate_is_closed(const struct client *client, const struct level_binding *binding,
+		    enum gate_kind kind);
 
 /* The same for a captured stream. The gate becomes a node of the graph. It is there whether or not
  * a higher-level client exists now, since the graph may be launched at any later time. But gates
@@ -79,7 +92,7 @@ bool gate_pass(struct stream *stream, const struct level_binding *binding, uint6
 void gate_capture(struct stream *stream, const struct level_binding *binding);
 
 /* Puts a gate in any case: between the parts of one launch. Behind GATE_ALL no other gate is due,
- * behind GATE_WHOLE none for kernels that can leave a part of the SMs. True: it was closed then. */
+ * behind GATE_WHOLE and GATE_BESIDE none of the same kind. True: it was closed then. */
 bool gate_put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind);
 
 /* The words that a gate waits for, as addresses for the GPU; 0: not this one. */

@@ -24,8 +24,9 @@ struct launch {
 	struct preempt_slot *slot;       /* locked until the end; NULL: none */
 	struct launch_decision decision; /* how a kernel is launched */
 	struct sample *sample;
-	uint64_t predicted; /* ns; 0: not known */
-	bool ordered;       /* it can have a priority by its length */
+	uint64_t predicted;  /* ns; 0: not known */
+	bool ordered;        /* it can have a priority by its length */
+	enum gate_kind gate; /* what it waits for */
 };
 
 /* The assumed time of an unknown kernel inside a graph, where it cannot be sampled. */
@@ -60,19 +61,20 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 
 	return sample_begin(
 		sampler_of(stream->client),
-		&(struct sampled){.kernel = kernel,
-				  .key = key,
-				  .geometry = call->geometry,
-				  .unloads = kernel_unloads(),
-				  .formable = launch_may_have_form(kind, launch->binding),
-				  .predicted = launch->predicted,
-				  .started = started,
-				  .held = binding_closed(launch->binding),
-				  .beside = binding_flag(launch->binding, WEIR_CONTROL_LEAVES),
-				  .arguments = predict_arguments(call),
-				  .tuned = launch->decision.tuned,
-				  .candidate = launch->decision.candidate,
-				  .needs = needs_of(launch, call, kind)},
+		&(struct sampled){
+			.kernel = kernel,
+			.key = key,
+			.geometry = call->geometry,
+			.unloads = kernel_unloads(),
+			.formable = launch_may_have_form(kind, launch->binding),
+			.predicted = launch->predicted,
+			.started = started,
+			.held = gate_is_closed(stream->client, launch->binding, launch->gate),
+			.beside = binding_flag(launch->binding, WEIR_CONTROL_LEAVES),
+			.arguments = predict_arguments(call),
+			.tuned = launch->decision.tuned,
+			.candidate = launch->decision.candidate,
+			.needs = needs_of(launch, call, kind)},
 		stream->handle);
 }
 
@@ -183,8 +185,10 @@ static always_inlined bool pass(struct launch *launch, const struct work *work, 
 	if (tuned && launch_may_have_form(work->kind, binding))
 		launch->decision =
 			decide(tuned, stream->client, binding, work->key, launch->predicted);
-	bool closed =
-		gate_pass(stream, binding, launch->predicted, starts, launch->decision.spatial);
+	bool formed = launch->decision.config || launch->decision.spatial;
+	launch->gate = formed ? gate_kind(true, launch->decision.spatial)
+			      : gate_of_native(stream->client, binding);
+	bool closed = gate_pass(stream, binding, launch->predicted, starts, launch->gate);
 	gate_account(stream, launch->predicted);
 	launch->ordered = false;
 	launch->decision.priority = priority_of_launch(

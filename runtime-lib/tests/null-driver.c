@@ -297,8 +297,17 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pointer, void *memory, unsign
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops,
 			       unsigned flags)
 {
+	struct null_op *op = op_new(NULL_GATE, stream);
+
 	(void)flags;
-	op_new(NULL_GATE, stream)->address = ops[0].waitValue.address;
+	op->address = ops[0].waitValue.address;
+	op->n_waits = count;
+	for (unsigned i = 0; i < count && i < NULL_WAITS; i++) {
+		bool wide = ops[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+		op->waits[i].address = ops[i].waitValue.address;
+		op->waits[i].value = wide ? ops[i].waitValue.value64 : ops[i].waitValue.value;
+		op->waits[i].flags = ops[i].waitValue.flags;
+	}
 	null_driver.gates++;
 	null_driver.waits_in_gates += (int)count;
 	return CUDA_SUCCESS;

@@ -16,13 +16,20 @@
 /* What was put into a stream, in its order. */
 enum null_op_kind { NULL_LAUNCH, NULL_GATE, NULL_COPY };
 
+#define NULL_WAITS 4
+
 struct null_op {
 	enum null_op_kind kind;
 	void *stream, *function;
 	unsigned grid[3], block[3], attributes;
 	int priority;     /* of a launch, by its attribute; 1: none */
 	uint64_t address; /* that is waited for, or copied to */
-	size_t size;      /* of packed parameters */
+	unsigned n_waits; /* of a gate; the first is that of `address` */
+	struct {
+		uint64_t address, value;
+		unsigned flags;
+	} waits[NULL_WAITS];
+	size_t size; /* of packed parameters */
 	uint8_t parameters[256];
 };
 

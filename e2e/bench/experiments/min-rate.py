@@ -1,7 +1,8 @@
 """A latency-sensitive client keeps 0.5 to 0.9 of its speed alone (`weir.dev/min-rate`), and a partner below it gets what is
 left: FlexSched's Canny kernel beside its six partners, as PTX; then products of matrices and training steps, whose
 kernels are closed. Under MPS also a service beside a training step: bursts of a 20-block kernel, and ResNet-50. The
-training step has all SMs, or a part of them (MPS's active thread percentage), and the service finds the others free."""
+training step has all SMs, or a part of them (MPS's active thread percentage) and runs on while the service needs no more
+than the others."""
 
 import statistics
 import subprocess
@@ -195,33 +196,53 @@ def as_text(times):
     return " ".join(f"{ms:.2f}" for ms in times.values())
 
 
-def beside(bench, ask, loop, rate, start):
+def set_yield(bench, yields):
+    """What lower levels leave to the service from now on."""
+    bench.node.change_tenants({RATED.name: {"yields": yields}})
+    end = time.monotonic() + 10
+    while any(client["yield"] != yields for client in rated(bench)):
+        if time.monotonic() > end:
+            raise Failure(f"the agent does not take the yield {yields}")
+        time.sleep(0.02)
+
+
+class Way:
+    """How the service and LOW share the GPU. @loop: LOW's."""
+
+    def __init__(self, name, loop, yields, rate):
+        self.name, self.loop, self.yields, self.rate = name, loop, yields, rate
+
+
+def beside(bench, ask, way, start):
     """The service's ms by quantile and LOW's steps a second while both work."""
-    set_rate(bench, rate)
-    loop.begin("train", start + SERVICE_SECONDS + 0.5)
+    set_rate(bench, way.rate)
+    set_yield(bench, way.yields)
+    way.loop.begin("train", start + SERVICE_SECONDS + 0.5)
     times, begin = ask()
     end = time.monotonic()
-    return times, loop.end().rate(begin, end)
+    return times, way.loop.end().rate(begin, end)
 
 
 def judge_service(bench, scene):
     """LOW: a training step, on all SMs and on a part of them."""
-    service, part = Service(bench), f"LOW on {BOUNDED.sms} % of the SMs"
-    ways = (("temporal", scene.low, 0), ("all SMs", scene.low, SERVICE_RATE), (part, scene.bounded[0], SERVICE_RATE))
+    service = Service(bench)
+    temporal = Way("temporal", scene.low, "whole", 0)
+    turns = Way(f"rate {SERVICE_RATE}, LOW on all SMs", scene.low, "whole", SERVICE_RATE)
+    spatial = Way(f"rate {SERVICE_RATE}, LOW on {BOUNDED.sms} % of the SMs", scene.bounded[0], "needed", SERVICE_RATE)
     for what, ask, start in ((f"{BLOCKS} blocks", service.few_blocks, START), ("ResNet-50, batch 1", service.resnet, 0)):
         (alone, _), found = ask(), {}
         print(f"    {what}: ms (median, p90, p99): alone {as_text(alone)}", flush=True)
-        for way, loop, rate in ways:
-            times, speed = beside(bench, ask, loop, rate, start)
-            print(f"    {what}, LOW=train, {way}, rate {rate}: {as_text(times)}; LOW {speed:.1f} it/s; the agent says {said(bench)}", flush=True)
+        for way in (temporal, turns, spatial):
+            times, speed = beside(bench, ask, way, start)
+            print(f"    {what}, {way.name}: {as_text(times)}; LOW {speed:.1f} it/s; the agent says {said(bench)}", flush=True)
             found[way] = times[0.99] / alone[0.99], speed
         set_rate(bench, 0)
-        temporal, free = found["temporal"], found["all SMs"]
-        text = f"temporal {temporal[0]:.2f}x, with LOW on all SMs {free[0]:.2f}x"
-        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}, {part}: p99 against alone", found[part][0], BOUNDS["service, p99"], text)
-        text = f"temporal {temporal[1]:.1f} it/s, now {found[part][1]:.1f} it/s; on all SMs {free[1]:.1f} it/s"
-        bench.report.judge(f"{what}, LOW=train, rate {SERVICE_RATE}, {part}: LOW's rate against temporal", found[part][1] / temporal[1],
-                           BOUNDS["service, LOW's rate"], text)  # fmt: skip
+        p99s, speeds = zip(*found.values())
+        names = [way.name for way in found]
+        text = ", ".join(f"{name} {p99:.2f}x" for name, p99 in zip(names[:-1], p99s))
+        bench.report.judge(f"{what}, LOW=train, {spatial.name}: p99 against alone", p99s[-1], BOUNDS["service, p99"], text)
+        text = ", ".join(f"{name} {speed:.1f} it/s" for name, speed in zip(names, speeds))
+        bench.report.judge(f"{what}, LOW=train, {spatial.name}: LOW's rate against temporal", speeds[-1] / speeds[0], BOUNDS["service, LOW's rate"], text)
     service.network.leave()
 
 

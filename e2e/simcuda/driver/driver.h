@@ -227,7 +227,9 @@ void channels_new(struct context *ctx);
 void channels_free(struct context *ctx);
 void channels_forked(void);
 const char *mps_folder(void); /* where the pipes of the MPS daemon would be */
-void channels_trap(void);     /* takes back the signal SIGSYS if somebody took it */
+/* A client of MPS has the part of the SMs that its active thread percentage says. */
+void device_give_slots(void);
+void channels_trap(void); /* takes back the signal SIGSYS if somebody took it */
 
 /* stream/stream.c */
 CUresult stream_get(struct stream **out, CUstream handle);

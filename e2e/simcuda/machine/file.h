@@ -59,6 +59,7 @@ struct shared_process {
 	struct shared_group groups[MACHINE_GROUPS];
 	uint64_t pipes_device, pipes_inode; /* of a server of MPS */
 	uint32_t objects;                   /* entries of its row that may be in use */
+	_Atomic uint32_t slots;             /* it has this many at most on a GPU (MPS); 0: all */
 };
 
 struct shared_kernel {

@@ -82,6 +82,10 @@ enum machine_outcome {
  * processes; else a negative errno. */
 int machine_open(struct machine *m, enum machine_role role);
 void machine_close(struct machine *m);
+/* From now on blocks of this process have at most so many slots of a GPU; 0: all. */
+void machine_give_slots(struct machine *m, uint32_t slots);
+/* Those that it has at most. */
+uint32_t machine_given_slots(const struct machine *m);
 /* In a child of fork(): closes the parent's locks. */
 void machine_forget(struct machine *m);
 

@@ -196,6 +196,7 @@ static int join(struct machine *m, enum machine_role role)
 		p->joined = p->generation;
 		p->pid = (uint32_t)getpid();
 		p->role = role;
+		p->slots = 0;
 		shared_unlock(m);
 		(void)fcntl(m->pid_fd, F_SETLK, &name); /* only NVML's list of processes needs it */
 		return 0;

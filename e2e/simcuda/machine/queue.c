@@ -164,6 +164,28 @@ uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket)
 	return unstarted;
 }
 
+void machine_give_slots(struct machine *m, uint32_t slots)
+{
+	atomic_store(&m->shared->processes[m->self].slots, slots);
+}
+
+uint32_t machine_given_slots(const struct machine *m)
+{
+	uint32_t slots = atomic_load(&m->shared->processes[m->self].slots);
+
+	return slots ? slots : machine_slots(&m->config);
+}
+
+/* It has all the slots that MPS gives it. */
+static bool is_full(const struct shared *s, const struct shared_gpu *gpu, uint32_t owner)
+{
+	uint32_t most = atomic_load(&s->processes[owner - 1].slots), n = 0;
+
+	for (uint32_t i = 0; most && i < MACHINE_SMS; i++)
+		n += gpu->slots[i] == owner;
+	return most && n >= most;
+}
+
 /* Of groups that may run: a cooperative kernel that has begun, or else the oldest of the kernels
  * with the greatest priority. An H100 begins cooperative kernels as a whole, too: 5000 pairs of two
  * priorities in one process all ended (e2e/workloads/cooperative-pair.c). */
@@ -180,7 +202,7 @@ static struct shared_kernel *first_that_runs(const struct machine *m, uint32_t g
 
 		bool before = k->begun || !first || k->priority < first->priority;
 
-		if (!k->unstarted || !before ||
+		if (!k->unstarted || !before || is_full(s, g, k->owner) ||
 		    !shared_runs(m, gpu, shared_leader(s, k->owner, k->group)))
 			continue;
 		first = k;

@@ -3,6 +3,7 @@
 #include "driver-test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <nvml.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -147,6 +148,30 @@ static void test_fifo_between_processes(void **state)
 	expect_exit(second);
 	assert_int_equal(board->list[0], 2);
 	assert_int_equal(board->list[1] + board->list[2], 5);
+}
+
+/* A client of MPS that has a part of the SMs: others have the rest, whatever it waits for. */
+static void test_a_part_of_the_slots(void **state)
+{
+	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+	char folder[] = "/tmp/weir-part-XXXXXX", control[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(control, sizeof(control), "%s/control", folder);
+	close(open(control, O_CREAT | O_WRONLY, 0600));
+	setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
+	setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+	pid_t holder = start("hold-slots");
+	unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+	append_to_board(s, 3);
+	ok(cuStreamSynchronize(s));
+	assert_int_equal(board->list[1], 3);
+	atomic_store(&board->go, 1);
+	expect_exit(holder);
+	unlink(control);
+	rmdir(folder);
 }
 
 /* A killed process frees its slots and its place in the queue at once. */
@@ -430,6 +455,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_shared, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_fifo_between_processes),
+		TEST(test_a_part_of_the_slots),
 		TEST(test_kill_frees_slots),
 		TEST(test_kill_anywhere),
 		TEST(test_gate_disturbs_nobody),

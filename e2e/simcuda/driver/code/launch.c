@@ -73,7 +73,7 @@ static CUresult check_shape(const struct function *f, const unsigned grid[3],
 		return CUDA_ERROR_INVALID_VALUE;
 	if (threads > ptx_kernel_max_threads(f->kernel))
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	if (cooperative && blocks * grid[2] > machine_slots(&sim.machine.config))
+	if (cooperative && blocks * grid[2] > machine_given_slots(&sim.machine))
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	return CUDA_SUCCESS;
 }

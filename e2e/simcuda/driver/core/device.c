@@ -132,6 +132,18 @@ static bool mps_daemon_is_there(void)
 	return access(path, F_OK) == 0;
 }
 
+void device_give_slots(void)
+{
+	const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	const struct machine_config *config = &sim.machine.config;
+	double percent = text && mps_daemon_is_there() ? strtod(text, NULL) : 0;
+
+	if (!(percent > 0 && percent < 100))
+		return;
+	uint32_t sms = (uint32_t)(percent * config->sms / 100);
+	machine_give_slots(&sim.machine, (sms ? sms : 1) * config->sm_blocks);
+}
+
 CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice dev)
 {
 	API_ENTER();

@@ -67,6 +67,7 @@ static CUresult start(void)
 	if (r < 0)
 		return CUDA_ERROR_NO_DEVICE;
 	find_devices();
+	device_give_slots();
 	if (!sim.n_devices || pthread_atfork(NULL, NULL, forked)) {
 		machine_close(&sim.machine);
 		return sim.n_devices ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NO_DEVICE;

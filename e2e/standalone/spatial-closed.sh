@@ -1,0 +1,67 @@
+#!/bin/bash
+# Under MPS a client that was started on half of the SMs leaves the others to higher levels all the time: its kernels, in
+# no form, work on beside a client for which `yield: needed` holds while that needs no more than these.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare filler
+export WEIR_SIM_SMS=16 WEIR_SIM_BLOCK_US=500 WEIR_FORM=native
+sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$work/agent.yaml"
+
+# What the simulated driver takes for a daemon.
+mkdir "$work/mps" && touch "$work/mps/control"
+export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+
+# A client that has work until its stop file is there.
+begin() { # UID BLOCKS
+    rm -rf "${work:?}/$1" && mkdir -m 777 "$work/$1"
+    governed "$1" filler --size "$2" --depth 2 --stop-file "$work/$1/stop" --ready-file "$work/$1/ready" \
+        >>"$work/filler-$1.log" 2>&1 &
+    clients[$!]="filler of $1"
+    pid=$!
+    check "a client of $1 with $2 blocks is at work" eventually 60 test -e "$work/$1/ready"
+}
+end() { # UID PID
+    touch "$work/$1/stop"
+    check "every value of $1 is right" wait "$2"
+    unset "clients[$2]"
+}
+shows() { # UID FIELD VALUE
+    [ "$(status "[.clients[] | select(.uid == $1) | .$2] | unique | tojson" -r)" = "[$3]" ]
+}
+done_by() { status "[.clients[] | select(.uid == $1) | .launches] | add // 0"; }
+has_done() { [ "$(done_by "$1")" -ge "$2" ]; } # UID LAUNCHES
+
+# Both work: the one above is never idle, so the one below passes no gate that waits for any demand.
+beside() { # BLOCKS
+    begin 65531 "$1"
+    high=$pid
+    check "one above works without a pause" eventually 60 has_done 65531 20
+    check "it needs $1 SMs" eventually 30 shows 65531 smsNeeded "$1"
+    before=$(done_by 65534)
+}
+waits() { # what its gates let pass before is all that it does
+    check "the one above works on" eventually 60 has_done 65531 $(($(done_by 65531) + 40))
+    check "the one below waits" [ "$(done_by 65534)" -le $((before + 3)) ]
+    end 65531 "$high"
+    check "until the other has ended" eventually 60 has_done 65534 $((before + 20))
+}
+
+check "the agent is up" start_agent
+CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 begin 65534 64
+low=$pid
+check "its kernels run" eventually 60 has_done 65534 20
+beside 4
+check "it works on: so many SMs are free" eventually 60 has_done 65534 $((before + 20))
+end 65531 "$high"
+beside 12
+waits
+end 65534 "$low"
+
+begin 65534 64
+low=$pid
+check "on all SMs its kernels run" eventually 60 has_done 65534 20
+beside 4
+waits
+end 65534 "$low"
+[ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }
