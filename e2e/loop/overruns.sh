@@ -5,6 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
+hardware='' # agent_with
 prepare burst counter filler loop-runner
 . e2e/loop/runner.sh
 # The agent gives daemons no variables of its own.

@@ -6,8 +6,6 @@ cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
 prepare burst loop-runner
 . e2e/loop/runner.sh
-# The loop must leave by itself, before the hardware stops it.
-echo "hardwarePreemption: false" >>"$work/agent.yaml"
 sed -i 's/    - {uid: 65534, level: low}/&\n    - {uid: 65532, level: low}\n    - {uid: 65531, level: low, computeLimit: 20}\n    - {uid: 65530, level: low, memory: 8Mi}/' \
     "$work/agent.yaml"
 says() { # FILTER

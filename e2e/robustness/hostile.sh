@@ -4,6 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
+hardware=true
 prepare hostile
 # The bystander has the same level, so that the two share the GPU.
 sed -i 's/uid: 65533, level: normal/uid: 65533, level: low/' "$work/agent.yaml"
@@ -12,7 +13,6 @@ cat >>"$work/agent.yaml" <<END
     - {uid: 65531, level: normal}
     - {uid: 65530, level: normal}
 logLevel: debug
-nvml: $B/simcuda/libnvidia-ml.so.1
 END
 export WEIR_SIM_GPUS=2
 WEIR_METRICS_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

@@ -19,19 +19,12 @@ names=(low normal high critical)
 levels=(0 0)
 decide() { # LEVEL LEVEL
     levels=("$1" "$2")
-    cat >"$work/agent.yaml.new" <<END
-socket: $work/agent.sock
-stateDir: $work/state
-control: {socket: $work/control.sock}
-metrics: {address: ""}
-standalone:
-  rules:
+    configure <<END
     - {uid: 65534, level: ${names[$1]}}
     - {uid: 65533, level: ${names[$2]}}
     - {uid: 65532, level: low}
     - {uid: 0, level: high}
 END
-    mv "$work/agent.yaml.new" "$work/agent.yaml"
 }
 
 decided() {

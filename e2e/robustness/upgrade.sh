@@ -6,6 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
+nvml='' hardware='' # the previous agent does not know the latter, and the first version's client names a GPU of its own
 prepare filler burst vector-add compat-client compat-agent
 mkdir -m 777 "$work/files"
 export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=500

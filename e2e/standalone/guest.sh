@@ -46,4 +46,6 @@ check "clients of the lower level are held" eventually 4 was_held
 check "and compute the right values" wait $held
 
 stop_busy
+! grep "channel group is not used" "$work/agent.log"
+report $? "the agent can use the channel group of each"
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -4,6 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
+hardware=true
 prepare burst
 cp "$B"/bench/loop-* "$work/bin/"
 chmod a+rx "$work"/bin/*

@@ -5,6 +5,10 @@
 work=$(mktemp -d)
 chmod 755 "$work"
 agent=
+# The agent's configuration; a test that wants something else says so before prepare. Empty: the agent's default.
+nvml=$(realpath "$B")/simcuda/libnvidia-ml.so.1 # makes it a process of the simulated machine, with its channel groups
+[ "${GPU:-0}" = 0 ] || nvml= # the real GPU
+hardware=false # hardwarePreemption
 declare -A clients # pid -> what it is
 
 # The pid of a client's program; the client itself is a shell around it.
@@ -28,19 +32,31 @@ finish() {
 }
 trap finish EXIT
 
+# The agent's configuration, with the rules from standard input.
+configure() {
+    {
+        cat <<END
+socket: $work/agent.sock
+stateDir: $work/state
+control: {socket: $work/control.sock}
+metrics: {address: ""}
+${hardware:+hardwarePreemption: $hardware}
+${nvml:+nvml: $nvml}
+standalone:
+  rules:
+END
+        cat
+    } >"$work/agent.yaml.new"
+    mv "$work/agent.yaml.new" "$work/agent.yaml"
+}
+
 # Programs of ours that clients will run.
 prepare() { # PROGRAM...
     mkdir "$work/state" "$work/bin" && mkdir -m 777 "$work/sim"
     cp -L "$B/simcuda/libcuda.so.1" "$B/lib/libweir.so" "$work/"
     cp "${@/#/$B/bin/}" "$work/bin/"
     chmod -R a+rX "$work/bin" "$work"/*.so*
-    cat >"$work/agent.yaml" <<END
-socket: $work/agent.sock
-stateDir: $work/state
-control: {socket: $work/control.sock}
-metrics: {address: ""}
-standalone:
-  rules:
+    configure <<END
     - {uid: 65534, level: low}
     - {uid: 65533, level: normal}
     - {uid: 0, level: high}

@@ -5,6 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
+hardware=true
 prepare burst filler
 export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=300
 # The agent gives daemons no variables of its own.
@@ -16,7 +17,6 @@ END
 chmod 755 "$work/mps-control"
 cat >>"$work/agent.yaml" <<END
 mode: mps-per-level
-nvml: $(realpath "$B")/simcuda/libnvidia-ml.so.1
 mps: {dir: $work/m, program: $work/mps-control, check: 100ms, keep: false}
 END
 finish_agent() { # daemons end with the agent

@@ -5,13 +5,13 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
+hardware=true
 prepare nvml-view nvml-view-linked filler
 cp -L "$B/simcuda/libnvidia-ml.so.1" "$B/lib/libweir-nvml.so" "$work/"
 chmod a+r "$work"/*.so*
 export WEIR_SIM_SMS=1 WEIR_SIM_MEMORY=1G WEIR_SIM_GPUS=2
 cat >>"$work/agent.yaml" <<END
     - {uid: 65532, level: low, memory: 96Mi}
-nvml: $work/libnvidia-ml.so.1
 END
 
 # As in a pod: both libraries preloaded, and what the device plugin sets.
