@@ -79,7 +79,7 @@ $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
 MODEL_TESTS := test-compute-limit test-min-rates
 $(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)$(eval $t_LDFLAGS := -Wl,--wrap=channels_ran))
-test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find mps_end_work)
+test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find)
 test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
@@ -91,7 +91,8 @@ $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
 	pods_find pods_search pods_each pods_connected pods_hurry)))
 test-agent-pipes_LDFLAGS += $(test-channels_LDFLAGS)
-test-agent-unregistered_LDFLAGS += -Wl,--wrap=mps_end_work
+$(foreach t,test-agent-unregistered test-overruns,$(eval $t_SRC += agent/tests/fake-server.c)\
+	$(eval $t_LDFLAGS += -Wl$(comma)--wrap=mps_end_work))
 
 UNIT_TESTS += test-health
 test-health_SRC      := agent/tests/test-health.c

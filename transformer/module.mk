@@ -1,6 +1,6 @@
 # The compiler from PTX to PTX. It depends on no other folder.
 LIBRARIES += libweir-transform
-libweir-transform_SRC := $(foreach room,syntax analysis passes passes/async passes/quota passes/save pipeline image,$(wildcard transformer/$(room)/*.c))
+libweir-transform_SRC := $(foreach room,syntax analysis passes passes/async passes/quota passes/save passes/tickets pipeline image,$(wildcard transformer/$(room)/*.c))
 TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a
 
 PROGRAMS += weir-transform

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent-fixture.h"
+#include "fake-server.h"
 
 #define T     1000000000000ull /* some time, ns */
 #define AFTER (10 * 1000000000ull)
@@ -16,23 +17,6 @@
 static struct monitor monitor;
 static pid_t listed;
 static struct fake fake;
-
-/* What the server of the process says, and how often it was asked. */
-static struct {
-	enum mps_ending says;
-	unsigned asked;
-} server;
-
-enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid);
-
-enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid)
-{
-	assert_ptr_equal(mps, &agent.mps);
-	assert_ptr_equal(gpu, agent.gpus.all);
-	assert_int_equal(pid, listed);
-	server.asked++;
-	return server.says;
-}
 
 static nvmlReturn_t list(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *out)
 {
@@ -88,7 +72,8 @@ static int set_up(void **state)
 	monitor = (struct monitor){.n = 1, .nvml.nvmlDeviceGetComputeRunningProcesses = list};
 	monitor.all[0] = (struct monitor_gpu){.gpu = agent.gpus.all, .device = (nvmlDevice_t)&fake};
 	listed = 0;
-	server = (typeof(server)){.says = MPS_NOT_SERVED};
+	server =
+		(struct fake_server){.says = MPS_NOT_SERVED, .gpu = agent.gpus.all, .pid = &listed};
 	return 0;
 }
 

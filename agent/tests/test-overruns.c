@@ -1,6 +1,7 @@
 /* Kernels that do not leave the GPU (reports/overrun.h), and how processes end for that and for
  * other reasons (reports/ending.h). The clients' pages are the test's, their
  * processes are children of it, and the linker replaces what the driver counts. */
+#include "fake-server.h"
 #include "scheduler-world.h"
 
 #include <signal.h>
@@ -12,7 +13,6 @@
 #include "common/process.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
-#include "mps/mps.h"
 #include "reports/ending.h"
 #include "reports/overrun.h"
 #include "scheduler/preemption.h"
@@ -53,23 +53,6 @@ bool __wrap_process_use_find(struct process_use *use, pid_t pid, struct process_
 	return driver.sees;
 }
 
-/* What the server of the client says, and how often it was asked. */
-static struct {
-	enum mps_ending says;
-	unsigned asked;
-} server;
-
-enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid);
-
-enum mps_ending __wrap_mps_end_work(struct mps *mps, const struct gpu *gpu, pid_t pid)
-{
-	(void)mps;
-	assert_ptr_equal(gpu, &world.gpu);
-	assert_int_equal(pid, child);
-	server.asked++;
-	return server.says;
-}
-
 static struct {
 	unsigned n;
 	char last[256];
@@ -104,8 +87,8 @@ const struct pod *__wrap_pods_find(struct pods *pods, const char *uid)
 static int set_up(void **state)
 {
 	driver.tells = driver.sees = false;
-	driver.asked = events.n = server.asked = 0;
-	server.says = MPS_NOT_SERVED;
+	driver.asked = events.n = 0;
+	server = (struct fake_server){.says = MPS_NOT_SERVED, .gpu = &world.gpu, .pid = &child};
 	int r = world_set_up(state);
 	come(0, 1, 30);
 	child = fork();

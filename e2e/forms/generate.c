@@ -466,7 +466,7 @@ static void prologue(struct generator *g)
 {
 	fprintf(g->text, ".version 7.0\n.target sm_%u\n", g->may_copy ? 80u : 75u);
 	fputs(head, g->text);
-	/* With much shared memory, the launch's words lie in it, too (passes/tickets.c). */
+	/* With much shared memory, the launch's words lie in it, too (passes/tickets/tickets.c). */
 	fprintf(g->text, "\t.shared .align 4 .b8 sums[%u];\n", pick(g, 3) ? 16u : 4096u);
 	fputs(begin, g->text);
 	fprintf(g->text,

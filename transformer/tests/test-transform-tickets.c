@@ -35,7 +35,7 @@ static uint32_t blocks_before(const struct weir_persistent *hidden, uint32_t tic
 	return before < hidden->blocks ? (uint32_t)before : hidden->blocks;
 }
 
-/* As passes/tickets.c computes it. */
+/* As passes/tickets/segment.c computes it. */
 static uint32_t size_of(const struct weir_persistent *hidden, uint32_t ticket)
 {
 	uint32_t left = hidden->blocks - blocks_before(hidden, ticket);
@@ -65,7 +65,7 @@ static void tickets_cover_the_grid(void **state)
 	}
 }
 
-/* Each block runs once if tickets are walked as in passes/tickets.c. */
+/* Each block runs once if tickets are walked as in passes/tickets/segment.c. */
 static void blocks_apart_cover_the_grid(void **state)
 {
 	static const uint32_t grids[][3] = {{1000, 1, 1}, {4, 300, 1}, {32, 50, 1}, {3, 5, 90},
