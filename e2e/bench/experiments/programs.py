@@ -5,9 +5,14 @@ HIGH's time stands beside what the GPU took of it (e2e/workloads/spin-timed.h): 
 HIGH's thread now and then, whoever is on the GPU. Two controls show how often: a moment before each program, when HIGH
 is alone, and some seconds beside processes that use no GPU.
 
+While a process opens or closes its context, the driver keeps HIGH's kernels waiting, whether the process knows Weir or
+not. A third control, processes without Weir, shows how long. So the GPU's time is also judged for the requests between
+the two, when the program is at work. The fastest request beside each program tells whether the GPU's clock is lower.
+
 Under MPS the death of a client in a kernel, or a failed assertion, ends the others, whatever Weir does; and MPS does
 not run everything. So programs are killed under time-slicing, and what MPS does not run is below HIGH there."""
 
+import dataclasses
 import re
 import statistics
 import time
@@ -20,7 +25,10 @@ from watch import Watch
 
 SHOWS = "whole CUDA programs: right alone, below HIGH, and when others are killed; HIGH's p99 beside each"
 PAPER = ""
-BOUNDS = {"p99 against alone": at_most(1.1), "p99 against alone, on the GPU": at_most(1.1)}
+BOUNDS = {
+    "p99 against alone": at_most(1.1), "p99 against alone, on the GPU": at_most(1.1),
+    "p99 against alone, on the GPU, at work": at_most(1.1),
+}
 BASELINES = ("the program without Weir", "HIGH alone")
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
@@ -39,11 +47,12 @@ WHOLE = {
 }
 FAULTS = "device-assert"
 VICTIM = "normal"  # the level of those that are killed: one up, where they have demand bits
-SECONDS = 4  # of a program's work below HIGH: its start and its end are some of HIGH's requests, too
+SECONDS = 3  # of a program's work below HIGH: its start and its end are some of HIGH's requests, too
 SLOW = 1.1  # of HIGH's requests, against p99 alone: those are listed
-ALONE = 8  # seconds of HIGH's requests before the programs
-PAUSE = 1  # seconds of them before each program
-BUSY, BUSY_CPUS = 6, 4  # seconds of them beside so many processes that use no GPU
+ALONE = 6  # seconds of HIGH's requests before the programs
+PAUSE = 0.3  # seconds of them before each program
+BUSY, BUSY_CPUS = 3, 4  # seconds of them beside so many processes that use no GPU
+OPENED = 6  # processes without Weir that open and close the GPU
 ENOUGH = 200  # seconds; the programs that are left then are cut
 REFUSAL = re.compile(r"kernel (\S+) runs natively: ([^\"\n]*)")
 
@@ -79,9 +88,9 @@ class Programs:
             self.wrong.append(f"{how}: {client.name} printed {checksum}")
 
     def alone(self, name):
-        self.judge(self.start(name, LOW, False, mps=False), "alone")
         if name in WHOLE:
             self.try_under_mps(name)
+        self.judge(self.start(name, LOW, False, mps=False), "alone")
         self.judge(self.start(name, LOW, True, mps=name not in self.outside), "alone with Weir")
 
     def try_under_mps(self, name):
@@ -93,7 +102,6 @@ class Programs:
             self.outside[name] = f"not under MPS, which says without Weir: {failure}"
 
     def below(self, name, high, mps):
-        """HIGH's requests meanwhile; the client; in words how often it was stopped, and what the machine lost."""
         with self.pauses_stolen:
             self.pauses += alone_for(high, 0.1 if self.node.simulated else PAUSE)
         begin = time.time()
@@ -101,7 +109,30 @@ class Programs:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
         held = f"{name} held {sum(watch.held(client).values())} times, {stolen}"
-        return high.requests(begin, time.time()), client, held
+        return Below(high.requests(begin, time.time()), client, held, begin)
+
+
+@dataclasses.dataclass
+class Below:
+    """HIGH's @requests while @client ran, from @begin on; in words how often it was stopped, and what the machine lost."""
+
+    requests: list
+    client: object
+    held: str
+    begin: float
+
+    def __post_init__(self):
+        first, last = (self.client.folder / name for name in ("ready", "stdout"))
+        at, until = ((file.stat().st_mtime if file.exists() else 0) - self.begin for file in (first, last))
+        self.opening = [one for one in self.requests if one.began < at]
+        self.closing = [one for one in self.requests if one.began >= at and one.at > until]
+        self.at_work = [one for one in self.requests if one.began >= at and one.at <= until]
+
+    def late(self, limit_us):
+        """How many are late on the GPU in each part, in words."""
+        parts = {"opens": self.opening, "works": self.at_work, "closes": self.closing}
+        counts = (f"{sum(one.on_gpu > limit_us for one in part)} while it {name}" for name, part in parts.items())
+        return f"late on the GPU: {', '.join(counts)}"
 
 
 def alone_for(high, seconds):
@@ -140,20 +171,26 @@ def said_of(client):
     return "; ".join(sorted({f"{kernel}: {why}" for kernel, why in REFUSAL.findall(client.errors)}))
 
 
-def show_latency(bench, programs, name, alone, measured):
-    requests, client, held = measured
-    us, on_gpu = p99s_of(requests)
-    words = f"p99 {us:.0f} us (n={len(requests)}), alone {alone.words}; {held}; {alone.where(requests)}"
-    said = "; ".join(filter(None, (said_of(client) or WHOLE.get(name), programs.outside.get(name))))
-    what, what_on_gpu = f"HIGH's p99 beside {name}", f"HIGH's p99 beside {name}, on the GPU"
-    ratio, gpu_ratio = alone.ratios(requests)
+def show_latency(bench, programs, name, alone, below):
+    us, on_gpu = p99s_of(below.requests)
+    least = min(one.on_gpu for one in below.requests)
+    words = f"p99 {us:.0f} us (n={len(below.requests)}), alone {alone.words}; {below.held}; {alone.where(below.requests)}"
+    on_gpu_words = f"p99 {on_gpu:.0f} us, the fastest {least:.0f}; {below.late(SLOW * alone.on_gpu)}"
+    said = "; ".join(filter(None, (said_of(below.client) or WHOLE.get(name), programs.outside.get(name))))
+    what = f"HIGH's p99 beside {name}"
+    ratio, gpu_ratio = alone.ratios(below.requests)
+    at_work = alone.ratios(below.at_work or below.requests)[1]
     if name in PTX:
         bench.report.judge(what, ratio, BOUNDS["p99 against alone"], words + (f"; {said}" if said else ""))
-        bench.report.judge(what_on_gpu, gpu_ratio, BOUNDS["p99 against alone, on the GPU"], f"p99 {on_gpu:.0f} us")
+        bench.report.judge(f"{what}, on the GPU", gpu_ratio, BOUNDS["p99 against alone, on the GPU"], on_gpu_words)
+        bench.report.judge(
+            f"{what}, on the GPU, at work", at_work, BOUNDS["p99 against alone, on the GPU, at work"],
+            f"n={len(below.at_work)}")
     else:
-        bench.report.add(what, f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x", baselines=f"{words}; {said}")
+        figure = f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x, at work {at_work:.3f}x"
+        bench.report.add(what, figure, baselines=f"{words}; {on_gpu_words}; {said}")
     if name == "clusters":
-        said = said_of(client)
+        said = said_of(below.client)
         bench.report.holds("clusters: refused, and said", "clusters" in said, said or "not said")
 
 
@@ -164,12 +201,27 @@ def show_control(bench, what, requests, alone, stolen):
         bench.report.add(what, f"{ratio:.3f}x, on the GPU {gpu_ratio:.3f}x", baselines=words)
 
 
+def open_and_close(bench, high, alone):
+    """HIGH beside processes without Weir that do next to nothing on the GPU."""
+    tiny, opened = ["--kernels", "1", "--iterations", "1", "--requests", "1"], 1 if bench.node.simulated else OPENED
+    begin = time.time()
+    for _ in range(opened):
+        argv = [bench.node.program("burst"), *bench.node.sizes, *tiny]
+        bench.node.start("opened", argv, LOW, False).wait_end(60)
+    late = sorted(one.on_gpu / alone.on_gpu for one in high.requests(begin, time.time()))
+    late = [ratio for ratio in late if ratio > SLOW]
+    bench.report.add(
+        f"HIGH beside {opened} processes without Weir that open and close the GPU", f"{len(late)} late on the GPU",
+        baselines=", ".join(f"{ratio:.2f}x" for ratio in late) or "-")
+
+
 def run_below_high(bench, programs, alone, until):
     left = [name for name in programs.names if name not in programs.outside]
     with EndlessBursts(bench, True, extra=TIMED) as high:
         while left and time.monotonic() < until:
             name = left.pop(0)
             show_latency(bench, programs, name, alone, programs.below(name, high, mps=True))
+        open_and_close(bench, high, alone)
         with busy_cpus(BUSY_CPUS), Stolen() as stolen:
             busy = alone_for(high, 0.1 if bench.node.simulated else BUSY)
     show_control(bench, "HIGH alone between the programs, with Weir", programs.pauses, alone, programs.pauses_stolen)
@@ -206,7 +258,7 @@ class Killed:
         client = self.programs.start(name, VICTIM, True, False, seconds=600)
         self.count += 1
         wait(lambda: self.is_at_work(client) or client.process.poll() is not None, 30)
-        time.sleep(0.05 if self.node.simulated else 0.3)
+        time.sleep(0.05 if self.node.simulated else 0.2)
         ended = client.process.poll() is not None
         begin = time.time()
         client.kill()

@@ -39,6 +39,10 @@ class Request:
     released: float = 0
 
     @property
+    def began(self):
+        return self.at - self.us / 1e6
+
+    @property
     def on_gpu(self):
         """us until the GPU was through with it, without what HIGH's thread lost."""
         return self.served + self.released

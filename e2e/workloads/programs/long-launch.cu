@@ -37,7 +37,7 @@ static void jump(unsigned steps, uint64_t *multiplier, uint64_t *increment)
 int main(int argc, char **argv)
 {
 	program program("long-launch", argc, argv);
-	unsigned n = program.size(8, 1024) * THREADS, steps = program.size(300, 40000000);
+	unsigned n = program.size(8, 1024) * THREADS, steps = program.size(300, 20000000);
 	std::vector<uint64_t> input(n), expected(n);
 	uint64_t multiplier, increment;
 	device_array<uint64_t> states(n);
