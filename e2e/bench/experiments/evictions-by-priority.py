@@ -1,10 +1,11 @@
-"""The eleven kernels of EffiSha under `static`, each with a random priority from 1 to 9. Each is launched again some time
-after its end. Priorities are drawn anew in each round, because the agent gives them to clients, not to launches. In three
-rounds each kernel has a low one, a middle one and a high one, in any order: the paper draws for each of 1000 launches, so
-that the kernels at each priority are equally long. Rounds are short: where waits are, too, the client with the highest
-priority has the GPU for most of a longer one, and even an ideal scheduler would hardly evict those far below."""
+"""The eleven kernels of EffiSha under `static`. Each launch has a random priority from 1 to 9, and each kernel is launched
+again some time after its end. The agent gives priorities to clients, not to launches. So each kernel has three clients, one
+with a low priority, one with a middle one and one with a high one, and each launch is of one of them, drawn at random. All
+thirds of the priorities have the same kernels, so what differs between kernels cancels out."""
 
+import concurrent.futures
 import random
+import time
 
 import turnarounds
 from experiment import MPS
@@ -26,17 +27,44 @@ PRIORITIES = 9
 STEP = 5  # shares of a priority: the agent has 20 priorities for 100 shares
 THIRDS = range(1, 4), range(4, 7), range(7, 10)  # of the priorities; the first and the last are compared
 LOW, _, HIGH = THIRDS
+SCHEDULING = "scheduling: {aging: never}\n"  # as in the paper: waiting raises no priority
+SETTLE = 4  # seconds: forms settle
+HEAR = 0.0005  # seconds between two looks for an answer
+IDEAL_SECONDS = 60
 
 
-def draw(numbers, jobs):
-    """The priorities of the jobs in each of three rounds."""
-    orders = [numbers.sample(THIRDS, len(THIRDS)) for _ in jobs]
-    return [{job: numbers.choice(order[i]) for job, order in zip(jobs, orders)} for i in range(len(THIRDS))]
+def clients_of(numbers, workload, kernel, ms):
+    """The priority of each of a kernel's clients. The first one's forms are the others', too."""
+    jobs = [Job(workload, kernel=kernel, us=round(1e3 * ms), copy=i, brief=i > 0) for i in range(len(THIRDS))]
+    return dict(zip(jobs, map(numbers.choice, THIRDS)))
 
 
-def launch_all(pool, jobs, wait_ms, seconds):
-    commands = [(job, ("again", 0, int(seconds * 1e9), wait_ms * MS, 0)) for job in jobs]
-    return [len(answer["ends"]) for answer in pool.ask("Weir", commands, seconds)]
+def launch_kernel(pool, jobs, seed, wait_ms, end):
+    """Launches a kernel again and again until @end, each time from a random one of @jobs. Returns the number of each."""
+    numbers, launched = random.Random(seed), dict.fromkeys(jobs, 0)
+    begin = time.monotonic_ns()
+    while begin < end:
+        job = numbers.choice(jobs)
+        client = pool.workers["Weir", job].client
+        client.tell("several", begin, 1, 1, 0)
+        (took,) = client.answer(60, HEAR)["ends"]
+        launched[job] += 1
+        begin += took + wait_ms * MS
+        time.sleep(max(0, begin - time.monotonic_ns()) / 1e9)
+    return launched
+
+
+def launch_all(pool, kernels, wait_ms, seconds):
+    """(evictions, launches) of each client."""
+    jobs = [job for priorities in kernels for job in priorities]
+    before, launched = pool.counters(jobs), {}
+    end = time.monotonic_ns() + int(seconds * 1e9)
+    with concurrent.futures.ThreadPoolExecutor(len(kernels)) as threads:
+        chains = [threads.submit(launch_kernel, pool, list(k), i, wait_ms, end) for i, k in enumerate(kernels)]
+        for chain in chains:
+            launched |= chain.result()
+    evicted = [now["evictions"] - was["evictions"] for was, now in zip(before, pool.counters(jobs))]
+    return {job: (n, launched[job]) for job, n in zip(jobs, evicted)}
 
 
 def a_launch(counts, priorities, waits):
@@ -46,39 +74,43 @@ def a_launch(counts, priorities, waits):
 
 
 class Ideal:
-    """A GPU under static priorities that decides at once and whose switches cost @switch_ms: the client of highest priority
-    runs, of equal ones who came first.
+    """A GPU under static priorities that decides at once and whose switches cost @switch_ms: the launch of highest priority
+    runs, of equal ones the one that came first. @lengths: ms of each kernel.
 
     @begins: a kernel that comes while another one runs begins, and is evicted unless it has a higher priority. So it is
     under MPS, because a client without work is not held: nearly each launch is evicted once, so waits make little
     difference. Under time-slicing a kernel begins when its slice comes, which the hold comes before. Then only those
-    are evicted that somebody of higher priority takes the GPU from: some 3 times as often at 1 ms as at 64 ms, but low
-    priorities less often than high ones, because they only wait."""
+    are evicted that a launch of higher priority takes the GPU from."""
 
-    def __init__(self, priorities, us, wait_ms, seconds, switch_ms, begins):
-        self.priorities, self.us, self.wait, self.begins = priorities, us, wait_ms, begins
+    def __init__(self, lengths, wait_ms, seconds, switch_ms, begins):
+        self.lengths, self.wait, self.begins, self.numbers = lengths, wait_ms, begins, random.Random(9)
         self.end, self.switch, self.now, self.running = 1e3 * seconds, switch_ms, 0.0, None
-        self.left, self.came, self.comes = {}, {}, {job: 0.0 for job in priorities}  # ms
-        self.evicted, self.launched = dict.fromkeys(priorities, 0), dict.fromkeys(priorities, 0)
+        self.priorities, self.left, self.came, self.comes = {}, {}, {}, dict.fromkeys(lengths, 0.0)  # ms
+        self.counts = {priority: (0, 0) for priority in range(1, PRIORITIES + 1)}
 
-    def rank(self, job):
-        return self.priorities[job], -self.came[job]
+    def rank(self, kernel):
+        return self.priorities[kernel], -self.came[kernel]
 
-    def evict(self, job):
-        self.evicted[job] += 1
-        self.left[job] += self.switch
+    def count(self, kernel, evicted, launched):
+        before = self.counts[self.priorities[kernel]]
+        self.counts[self.priorities[kernel]] = before[0] + evicted, before[1] + launched
 
-    def launch(self, job):
-        del self.comes[job]
+    def evict(self, kernel):
+        self.count(kernel, 1, 0)
+        self.left[kernel] += self.switch
+
+    def launch(self, kernel):
+        del self.comes[kernel]
         if self.now >= self.end:
             return
-        self.left[job], self.came[job] = self.us[job] / 1e3, self.now
-        self.launched[job] += 1
+        self.priorities[kernel] = self.numbers.randint(1, PRIORITIES)
+        self.left[kernel], self.came[kernel] = self.lengths[kernel], self.now
+        self.count(kernel, 0, 1)
         if self.running is None:
-            self.running = job
+            self.running = kernel
             return
-        first, second = sorted((job, self.running), key=self.rank)
-        if self.begins or first != job:
+        first, second = sorted((kernel, self.running), key=self.rank)
+        if self.begins or first != kernel:
             self.evict(first)
         self.running = second
 
@@ -88,7 +120,7 @@ class Ideal:
         self.running = max(self.left, key=self.rank, default=None)
 
     def run(self):
-        """(evictions, launches) of each, when all are done."""
+        """(evictions, launches) of each priority, when all are done."""
         while self.comes or self.left:
             due = min(self.comes, key=self.comes.get, default=None)
             ends = self.now + self.left[self.running] if self.running else float("inf")
@@ -100,7 +132,7 @@ class Ideal:
                 self.finish()
             else:
                 self.launch(due)
-        return {job: (self.evicted[job], self.launched[job]) for job in self.priorities}
+        return self.counts
 
 
 def ratios(counts, waits):
@@ -110,42 +142,41 @@ def ratios(counts, waits):
     return (low, high), (dense, sparse)
 
 
-def add_counts(counts, wait, priorities, found):
-    for job, (evicted, launched) in found.items():
-        before = counts.get((wait, priorities[job]), (0, 0))
-        counts[wait, priorities[job]] = before[0] + evicted, before[1] + launched
+def by_priority(kernels, found):
+    """(evictions, launches) of each priority."""
+    counts = {}
+    for priorities in kernels:
+        for job, priority in priorities.items():
+            counts[priority] = tuple(map(sum, zip(counts.get(priority, (0, 0)), found[job])))
+    return counts
 
 
 def run(bench):
     pool, numbers = pool_of(bench), random.Random(9)
-    jobs = [Job(workload, kernel=kernel, us=round(1e3 * row[0])) for (workload, kernel), row in EFFISHA.items()]
-    jobs = jobs[: 3 if bench.node.simulated else None]
+    pool.leave_all()
+    kernels = [clients_of(numbers, workload, kernel, row[0]) for (workload, kernel), row in EFFISHA.items()]
+    kernels = kernels[: 3 if bench.node.simulated else None]
+    shares = {job: STEP * priority for priorities in kernels for job, priority in priorities.items()}
     waits = WAITS_MS[:: 3 if bench.node.simulated else 1]
-    seconds = 0.2 if bench.node.simulated else bench.seconds / 12
-    rounds = draw(numbers, jobs) + draw(numbers, jobs)
-    rounds = rounds[: 1 if bench.node.simulated else None]
-    pool.set_policy("static")
-    pool.ensure("Weir", jobs)
-    alone = {job: pool.alone["Weir", job] for job in jobs}
+    seconds = 0.2 if bench.node.simulated else bench.seconds / 2
+    pool.set_policy("static", scheduling=SCHEDULING)
+    pool.ensure("Weir", shares)
+    lengths = {next(iter(priorities)): pool.alone["Weir", next(iter(priorities))] / 1e3 for priorities in kernels}
     switch_ms = turnarounds.switch_us(bench) / 1e3
+    pool.set_policy("static", shares, SCHEDULING)
+    launch_all(pool, kernels, waits[0], seconds if bench.node.simulated else SETTLE)
     counts, ideals = {}, {True: {}, False: {}}  # by wait and priority: evictions and launches
-    for priorities in rounds:
-        pool.set_policy("static", {job: STEP * priority for job, priority in priorities.items()})
-        launch_all(pool, jobs, waits[0], seconds)  # forms settle
-        for wait in waits:
-            before = pool.counters(jobs)
-            launched = launch_all(pool, jobs, wait, seconds)
-            evicted = [now["evictions"] - was["evictions"] for was, now in zip(before, pool.counters(jobs))]
-            add_counts(counts, wait, priorities, dict(zip(jobs, zip(evicted, launched))))
-            for begins in ideals:
-                model = Ideal(priorities, alone, wait, seconds, switch_ms, begins)
-                add_counts(ideals[begins], wait, priorities, model.run())
     for wait in waits:
+        found = by_priority(kernels, launch_all(pool, kernels, wait, seconds))
+        counts |= {(wait, priority): both for priority, both in found.items()}
+        for begins, ideal in ideals.items():
+            model = Ideal(lengths, wait, IDEAL_SECONDS, switch_ms, begins)
+            ideal |= {(wait, priority): both for priority, both in model.run().items()}
         each = " ".join(f"{a_launch(counts, [priority], [wait]):.2f}" for priority in range(1, PRIORITIES + 1))
-        told = f"{sum(evicted for (w, _), (evicted, _) in counts.items() if w == wait)} evictions"
+        told = f"{sum(evicted for evicted, _ in found.values())} evictions of {sum(launched for _, launched in found.values())} launches"
         bench.report.add(f"launched {wait} ms after its end: evictions of a launch, priorities 1 to {PRIORITIES}", each, baselines=told)
     judge(bench, waits, counts, ideals)
-    pool.leave("Weir", jobs)
+    pool.leave("Weir", shares)
 
 
 def judge(bench, waits, counts, ideals):

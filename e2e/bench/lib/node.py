@@ -131,8 +131,8 @@ class Client:
         self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
         self.process.stdin.flush()
 
-    def answer(self, timeout):
-        """The next line of its output, as JSON."""
+    def answer(self, timeout, every=0.002):
+        """The next line of its output, as JSON. @every: seconds between two looks for it."""
         end = time.monotonic() + timeout
         with open(self.folder / "stdout") as file:
             file.seek(self.heard)
@@ -144,7 +144,7 @@ class Client:
                 if not line.endswith("\n"):
                     if self.process.poll() is not None:
                         raise Failure(f"{self.name} ended: {self.last_words()}")
-                    time.sleep(0.002)
+                    time.sleep(every)
             self.heard = file.tell()
         return json.loads(line)
 
