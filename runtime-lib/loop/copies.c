@@ -7,8 +7,8 @@
 #include <errno.h>
 
 #define COPYING \
-	(4u << 20)        /* bytes of copies to the GPU under way; beyond them the next one waits */
-#define JOINED (4u << 20) /* bytes of one copy, at most */
+	(8u << 20)        /* bytes of copies to the GPU under way; beyond them the next one waits */
+#define JOINED (8u << 20) /* bytes of one copy, at most */
 
 int copies_init(struct weir_loop *loop)
 {

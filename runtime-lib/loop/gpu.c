@@ -1,5 +1,7 @@
 #include "loop/gpu.h"
 
+#include "loop/carveout.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -17,6 +19,32 @@ static int refuse(struct gpu *gpu, const char *why)
 {
 	snprintf(gpu->error, sizeof(gpu->error), "%s", why);
 	return -EINVAL;
+}
+
+/* Where the driver does not say, nothing changes. */
+static void divide_cache(const struct gpu *gpu, CUdevice device, uint32_t fit, uint32_t sms)
+{
+	const CUfunction_attribute which = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+	int now, fixed, reserved, sm;
+
+	if (cuFuncGetAttribute(&now, which, gpu->kernel) != CUDA_SUCCESS ||
+	    cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, gpu->kernel) !=
+		    CUDA_SUCCESS ||
+	    cuDeviceGetAttribute(&reserved, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK,
+				 device) != CUDA_SUCCESS ||
+	    cuDeviceGetAttribute(&sm, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+				 device) != CUDA_SUCCESS)
+		return;
+	const struct carveout carveout = {
+		.blocks = gpu->blocks,
+		.fit = fit,
+		.sms = sms,
+		.block = (uint64_t)fixed + (uint64_t)reserved + gpu->shared,
+		.sm = (uint64_t)sm,
+	};
+	int wanted = carveout_of(&carveout, now);
+	if (wanted != now)
+		cuFuncSetAttribute(gpu->kernel, which, wanted);
 }
 
 /* All blocks must be on the GPU at a time: a block that waits does not end. */
@@ -38,6 +66,7 @@ static int fit(struct gpu *gpu, uint32_t blocks)
 	if (!most || blocks > most)
 		return refuse(gpu, "more blocks than fit on the GPU at a time");
 	gpu->blocks = blocks ? blocks : most;
+	divide_cache(gpu, device, most, (uint32_t)sms);
 	return 0;
 }
 

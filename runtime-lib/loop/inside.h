@@ -123,6 +123,15 @@ static inline void slot_list_add(struct weir_loop *loop, struct slot_list *list,
 	list->last = slot;
 }
 
+static inline void slot_list_add_first(struct weir_loop *loop, struct slot_list *list,
+				       uint32_t slot)
+{
+	loop->slots[slot].next = list->first;
+	if (list->first == NO_SLOT)
+		list->last = slot;
+	list->first = slot;
+}
+
 /* NO_SLOT: it is empty. */
 static inline uint32_t slot_list_take(struct weir_loop *loop, struct slot_list *list)
 {

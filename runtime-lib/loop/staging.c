@@ -49,30 +49,36 @@ static uint32_t run_at(const struct staging *staging, uint32_t at, uint32_t most
 	return n;
 }
 
+/* The next run that is long enough. `units`: there is none. */
+static uint32_t find_run(const struct staging *staging, uint32_t wanted)
+{
+	for (uint32_t i = 0; wanted <= staging->idle && i < staging->units;) {
+		uint32_t at = (staging->next + i) % staging->units;
+		uint32_t n = run_at(staging, at, wanted);
+		if (n == wanted)
+			return at;
+		i += at + n < staging->units ? n + 1 : n; /* behind a busy one, or from 0 on */
+	}
+	return staging->units;
+}
+
+/* What is too short is left until its neighbours are idle, too. If it were taken, pieces would soon
+ * all be short, and so would be the copies. */
 struct piece *staging_take(struct staging *staging, uint64_t bytes)
 {
 	uint32_t wanted = bytes > STAGING_BYTES - STAGING_UNIT
 				  ? UNITS_MAX
 				  : (uint32_t)((bytes + STAGING_UNIT - 1) / STAGING_UNIT);
-	uint32_t best = 0, length = 0;
+	uint32_t at = find_run(staging, wanted);
 
-	/* The first run that is long enough, or else the first of the longest. */
-	for (uint32_t i = 0; staging->idle && length < wanted && i < staging->units; i++) {
-		uint32_t at = (staging->next + i) % staging->units;
-		uint32_t n = run_at(staging, at, wanted);
-		if (n > length) {
-			best = at;
-			length = n;
-		}
-	}
-	if (!length)
+	if (at == staging->units)
 		return NULL;
-	struct piece *piece = &staging->piece[best];
-	for (uint32_t i = 0; i < length; i++)
+	struct piece *piece = &staging->piece[at];
+	for (uint32_t i = 0; i < wanted; i++)
 		piece[i].state = i ? PIECE_BEHIND : PIECE_IO;
-	piece->units = length;
-	staging->idle -= length;
-	staging->next = (best + length) % staging->units;
+	piece->units = wanted;
+	staging->idle -= wanted;
+	staging->next = (at + wanted) % staging->units;
 	return piece;
 }
 

@@ -43,8 +43,8 @@ size_t staging_size(uint32_t buffers);
 int staging_init(struct staging *staging, void *memory, uint32_t buffers);
 void staging_deinit(struct staging *staging);
 
-/* A piece of as many of @bytes as there is room for side by side, STAGING_BYTES at most. NULL: none
- * is idle. */
+/* A piece for @bytes, at least 1, or STAGING_BYTES if they are more. NULL: there is no room for it
+ * side by side. */
 struct piece *staging_take(struct staging *staging, uint64_t bytes);
 struct piece *staging_take_small(struct staging *staging);
 void staging_give(struct staging *staging, struct piece *piece);

@@ -15,12 +15,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define TOGETHER  4u          /* pieces of one transfer in flight, at least */
 #define FOLLOWING 64u         /* transfers among which the one that follows is searched */
 #define ALIGNED   4096u       /* what O_DIRECT wants */
 #define READER    (32u << 10) /* readers get more; waking one takes longer than reading this */
-#define TURN      (4u << 20) /* bytes that one of several transfers is given buffers for at a time */
+#define TURN      (8u << 20) /* bytes that one of several transfers is given buffers for at a time */
 
 static bool is_in(const struct slot *slot)
 {
@@ -95,6 +96,13 @@ static void want(struct weir_loop *loop, struct slot *slot)
 		return;
 	slot->listed = true;
 	slot_list_add(loop, &loop->wanting, slot_number(loop, slot));
+}
+
+/* The same; it has more. */
+static void want_first(struct weir_loop *loop, struct slot *slot)
+{
+	slot->listed = true;
+	slot_list_add_first(loop, &loop->wanting, slot_number(loop, slot));
 }
 
 static void fill_buffers(struct weir_loop *loop);
@@ -249,8 +257,9 @@ static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece 
 		copies_out(loop, piece);
 }
 
-/* Pieces of one transfer that follow each other are likely to lie side by side. */
-static void take_turn(struct weir_loop *loop, struct slot *slot, uint64_t bytes)
+/* Pieces of one transfer that follow each other are likely to lie side by side. False: there is no
+ * room for the next one. */
+static bool take_turn(struct weir_loop *loop, struct slot *slot, uint64_t bytes)
 {
 	uint64_t end = slot->issued + bytes;
 
@@ -258,10 +267,10 @@ static void take_turn(struct weir_loop *loop, struct slot *slot, uint64_t bytes)
 		uint64_t size = size_of_piece(loop, slot);
 		struct piece *piece = staging_take(&loop->staging, size);
 		if (!piece)
-			return;
-		uint64_t room = (uint64_t)piece->units * STAGING_UNIT;
-		begin_piece(loop, slot, piece, size < room ? size : room);
+			return false;
+		begin_piece(loop, slot, piece, size);
 	}
+	return true;
 }
 
 /* The transfer to the GPU whose next piece belongs to @address, if it is one of the first few that
@@ -287,10 +296,13 @@ static uint32_t take_following(struct weir_loop *loop, uint64_t address)
 }
 
 /* Transfers take buffers by turns. One that waited for a buffer may have ended meanwhile. A turn
- * goes on with the transfer that follows on the GPU, for their pieces can be copied together. */
+ * goes on with the transfer that follows on the GPU, for their pieces can be copied together. One
+ * that finds no room is the first when there is some. */
 static void fill_buffers(struct weir_loop *loop)
 {
-	while (loop->staging.idle && loop->wanting.first != NO_SLOT) {
+	bool room = true;
+
+	while (room && loop->staging.idle && loop->wanting.first != NO_SLOT) {
 		uint32_t number = loop->turn ? take_following(loop, loop->follows) : NO_SLOT;
 		if (number == NO_SLOT) {
 			number = slot_list_take(loop, &loop->wanting);
@@ -303,11 +315,14 @@ static void fill_buffers(struct weir_loop *loop)
 			continue;
 		}
 		uint64_t before = slot->issued;
-		take_turn(loop, slot, loop->turn);
+		room = take_turn(loop, slot, loop->turn);
 		uint64_t taken = slot->issued - before;
 		loop->turn -= taken < loop->turn ? taken : loop->turn;
 		loop->follows = slot->request.address + slot->issued;
-		want(loop, slot);
+		if (room)
+			want(loop, slot);
+		else
+			want_first(loop, slot);
 	}
 }
 
@@ -373,8 +388,25 @@ static bool begin_small(struct weir_loop *loop, struct slot *slot)
 	return piece != NULL;
 }
 
+/* Buffers are not for what lies behind the end of the file. Some files do not tell their size. What
+ * goes around the page cache stays aligned. */
+static void limit_to_file(struct slot *slot)
+{
+	struct weir_loop_request *request = &slot->request;
+	struct stat file;
+
+	if (request->op != WEIR_LOOP_READ || request->size <= WEIR_LOOP_PART ||
+	    slot->handle->direct >= 0 || fstat(slot->handle->fd, &file) < 0 ||
+	    !S_ISREG(file.st_mode) || (uint64_t)file.st_size <= request->offset)
+		return;
+	uint64_t left = (uint64_t)file.st_size - request->offset;
+	if (request->size > left)
+		request->size = left;
+}
+
 static void begin_staged(struct weir_loop *loop, struct slot *slot)
 {
+	limit_to_file(slot);
 	slot->issued = slot->pieces = 0;
 	slot->end = UINT64_MAX;
 	slot->error = 0;

@@ -10,7 +10,10 @@
 
 #include <cmocka.h>
 
-#define BUFFERS 10u
+#define BUFFERS 20u
+#define SLOTS   32u
+#define BUSY    8u         /* copies of 1 MiB that keep the copy engine busy */
+#define FREE    (2 * BUSY) /* slots from here on have none of them */
 #define UNIT    ((uint64_t)STAGING_UNIT)
 #define MIB     ((uint64_t)1 << 20)
 #define ADDRESS ((uint64_t)1 << 40) /* of slot 0's memory; the others' are MIB apart */
@@ -23,7 +26,7 @@ struct ended {
 
 static struct world {
 	struct weir_loop loop;
-	struct slot slots[16];
+	struct slot slots[SLOTS];
 	struct {
 		uint64_t to, size;
 		const uint8_t *from;
@@ -68,7 +71,7 @@ static int begin(void **state)
 	(void)state;
 	memset(&w, 0, sizeof(w));
 	w.loop.slots = w.slots;
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < SLOTS; i++)
 		w.slots[i].request.address = ADDRESS + i * MIB;
 	w.loop.staged = malloc(staging_size(BUFFERS));
 	assert_non_null(w.loop.staged);
@@ -112,7 +115,8 @@ static void pieces_follow_each_other(void **state)
 	assert_int_equal(w.loop.staging.idle, 4 * BUFFERS - 12);
 }
 
-/* The cursor goes on; a hole that is large enough is found, or else the largest. */
+/* The cursor goes on; a hole that is large enough is found. Smaller ones wait for their neighbours.
+ */
 static void holes_are_used(void **state)
 {
 	struct piece *pieces[BUFFERS];
@@ -126,10 +130,11 @@ static void holes_are_used(void **state)
 	struct piece *small = taken(UNIT, UNIT);
 	assert_ptr_equal(small, pieces[3]);
 	assert_ptr_equal(taken(MIB, MIB), pieces[6]);
-	assert_ptr_equal(taken(MIB, 3 * UNIT), small + 1);
-	assert_null(staging_take(&w.loop.staging, 1));
+	assert_null(staging_take(&w.loop.staging, MIB));
+	assert_int_equal(w.loop.staging.idle, 3);
 	staging_give(&w.loop.staging, small);
-	assert_ptr_equal(taken(MIB, UNIT), small);
+	assert_ptr_equal(taken(MIB, MIB), small);
+	assert_null(staging_take(&w.loop.staging, 1));
 }
 
 static void small_pieces_are_apart(void **state)
@@ -177,10 +182,10 @@ static void assert_copy(unsigned n, uint64_t slot, uint64_t size, const struct p
 	assert_ptr_equal(w.copies[n].from, piece->buffer);
 }
 
-/* Four copies of 1 MiB are under way: what is ready now waits. */
+/* Eight copies of 1 MiB are under way: what is ready now waits. */
 static void keep_busy(void)
 {
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < BUSY; i++) {
 		ready(read_piece(2 * i));
 		assert_int_equal(w.begun, i + 1);
 	}
@@ -209,20 +214,20 @@ static void neighbours_are_copied_together(void **state)
 	(void)state;
 	keep_busy();
 	for (uint32_t i = 0; i < 3; i++)
-		pieces[i] = read_piece(8 + i);
+		pieces[i] = read_piece(FREE + i);
 	ready(pieces[1]);
 	ready(pieces[2]);
 	ready(pieces[0]);
-	assert_int_equal(w.begun, 4);
+	assert_int_equal(w.begun, BUSY);
 	w.finished = 1;
 	assert_true(copies_look(&w.loop));
-	assert_int_equal(w.begun, 5);
-	assert_copy(4, 8, 3 * MIB, pieces[0]);
-	w.finished = 4;
+	assert_int_equal(w.begun, BUSY + 1);
+	assert_copy(BUSY, FREE, 3 * MIB, pieces[0]);
+	w.finished = BUSY;
 	assert_true(copies_look(&w.loop));
-	assert_int_equal(w.n_ended, 7);
+	assert_int_equal(w.n_ended, BUSY + 3);
 	for (unsigned i = 0; i < 3; i++)
-		assert_ptr_equal(w.ended[4 + i].piece, pieces[i]);
+		assert_ptr_equal(w.ended[BUSY + i].piece, pieces[i]);
 	assert_int_equal(w.loop.copying, 0);
 	assert_int_equal(w.loop.staging.idle, 4 * BUFFERS);
 }
@@ -233,38 +238,38 @@ static void what_lies_apart_is_copied_apart(void **state)
 
 	(void)state;
 	keep_busy();
-	pieces[0] = read_piece(9);
-	pieces[1] = read_piece(8); /* the wrong order on the GPU */
-	pieces[2] = read_piece(11);
-	pieces[3] = read_piece(12);
+	pieces[0] = read_piece(FREE + 1);
+	pieces[1] = read_piece(FREE); /* the wrong order on the GPU */
+	pieces[2] = read_piece(FREE + 3);
+	pieces[3] = read_piece(FREE + 4);
 	pieces[2]->filled -= 1; /* the file ends there */
 	for (unsigned i = 0; i < 4; i++)
 		ready(pieces[i]);
-	w.finished = 4;
+	w.finished = BUSY;
 	copies_look(&w.loop);
-	assert_int_equal(w.begun, 8);
+	assert_int_equal(w.begun, BUSY + 4);
 	for (unsigned i = 0; i < 4; i++)
-		assert_ptr_equal(w.copies[4 + i].from, pieces[i]->buffer);
+		assert_ptr_equal(w.copies[BUSY + i].from, pieces[i]->buffer);
 }
 
 static void one_copy_is_limited(void **state)
 {
-	struct piece *pieces[6];
+	struct piece *pieces[10];
 
 	(void)state;
 	keep_busy();
-	for (unsigned i = 0; i < 6; i++)
-		pieces[i] = read_piece(8 + i);
-	for (unsigned i = 0; i < 6; i++)
-		ready(pieces[5 - i]);
+	for (unsigned i = 0; i < 10; i++)
+		pieces[i] = read_piece(FREE + i);
+	for (unsigned i = 0; i < 10; i++)
+		ready(pieces[9 - i]);
 	w.finished = 1;
 	copies_look(&w.loop);
-	assert_int_equal(w.begun, 5);
-	assert_copy(4, 10, 4 * MIB, pieces[2]);
-	w.finished = 4;
+	assert_int_equal(w.begun, BUSY + 1);
+	assert_copy(BUSY, FREE + 2, 8 * MIB, pieces[2]);
+	w.finished = BUSY;
 	copies_look(&w.loop);
-	assert_int_equal(w.begun, 6);
-	assert_copy(5, 8, 2 * MIB, pieces[0]);
+	assert_int_equal(w.begun, BUSY + 2);
+	assert_copy(BUSY + 1, FREE, 2 * MIB, pieces[0]);
 }
 
 /* None suffers from another's address. */
@@ -276,21 +281,21 @@ static void refused_copies_are_tried_apart(void **state)
 	w.refused = REFUSED;
 	keep_busy();
 	for (uint32_t i = 0; i < 3; i++) {
-		w.slots[8 + i].request.address = ADDRESS + (4 + i) * MIB;
-		pieces[i] = read_piece(8 + i);
+		w.slots[FREE + i].request.address = ADDRESS + (4 + i) * MIB;
+		pieces[i] = read_piece(FREE + i);
 		ready(pieces[i]);
 	}
-	w.finished = 4;
+	w.finished = BUSY;
 	copies_look(&w.loop);
-	assert_int_equal(w.begun, 6);
-	assert_copy(4, 4, MIB, pieces[0]);
-	assert_copy(5, 6, MIB, pieces[2]);
-	assert_int_equal(w.n_ended, 5);
-	assert_ptr_equal(w.ended[4].piece, pieces[1]);
-	assert_int_equal(w.ended[4].error, -EFAULT);
+	assert_int_equal(w.begun, BUSY + 2);
+	assert_copy(BUSY, 4, MIB, pieces[0]);
+	assert_copy(BUSY + 1, 6, MIB, pieces[2]);
+	assert_int_equal(w.n_ended, BUSY + 1);
+	assert_ptr_equal(w.ended[BUSY].piece, pieces[1]);
+	assert_int_equal(w.ended[BUSY].error, -EFAULT);
 	w.finished = 2;
 	copies_look(&w.loop);
-	assert_int_equal(w.n_ended, 7);
+	assert_int_equal(w.n_ended, BUSY + 3);
 	assert_int_equal(w.loop.copying, 0);
 }
 

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -84,7 +86,7 @@ static int begin(void **state)
 	w.loop.slots = w.slots;
 	w.loop.options = (struct weir_loop_options){.staging = 1, .readers = 1};
 	w.loop.rings.parts = calloc(SLOTS, sizeof(uint64_t));
-	w.file = (struct handle){.kind = HANDLE_FILE, .fd = 0, .direct = -1};
+	w.file = (struct handle){.kind = HANDLE_FILE, .fd = -1, .direct = -1};
 	return transfers_init(&w.loop, 1);
 }
 
@@ -140,17 +142,54 @@ static void what_follows_on_the_gpu_is_next(void **state)
 	assert_int_equal(w.answered, 4);
 }
 
-/* After 4 MiB it is the turn of the transfer that has waited for the longest. */
+/* After 8 MiB it is the turn of the transfer that has waited for the longest. */
 static void nobody_waits_for_ever(void **state)
 {
-	static const uint32_t order[] = {0, 2, 3, 4, 1, 5, 6};
+	static const uint32_t order[] = {0, 2, 3, 4, 5, 6, 7, 8, 1, 9, 10};
 
 	(void)state;
 	ask(0, ADDRESS, MIB);
 	ask(1, ADDRESS + 100 * MIB, MIB);
-	for (uint32_t i = 2; i < 7; i++)
+	for (uint32_t i = 2; i < 11; i++)
 		ask(i, ADDRESS + (i - 1) * MIB, MIB);
-	assert_order(order, 7);
+	assert_order(order, 11);
+}
+
+/* Nobody takes the rest of a buffer that the next transfer waits for: pieces would get shorter. */
+static void who_finds_no_room_is_next(void **state)
+{
+	const uint64_t unit = STAGING_UNIT;
+
+	(void)state;
+	ask(0, ADDRESS, 3 * unit);
+	ask(1, ADDRESS + 8 * MIB, MIB);
+	ask(2, ADDRESS + 3 * unit, unit); /* would follow the first */
+	assert_int_equal(slot_of_read(0), 0);
+	assert_int_equal(w.begun, 1);
+	assert_int_equal(slot_of_read(1), 1);
+	assert_int_equal(w.reads[1]->size, MIB);
+	assert_int_equal(slot_of_read(2), 2);
+}
+
+/* Neither buffers nor readers are for what lies behind the end of the file. */
+static void reads_end_with_the_file(void **state)
+{
+	const uint64_t size = 5 * MIB - 100;
+	FILE *file = tmpfile();
+	uint64_t read = 0;
+
+	(void)state;
+	assert_non_null(file);
+	w.file.fd = fileno(file);
+	assert_int_equal(ftruncate(w.file.fd, (off_t)size), 0);
+	ask(0, ADDRESS, 100 * MIB);
+	for (unsigned i = 0; read < size; i++) {
+		assert_int_equal(slot_of_read(i), 0);
+		read += w.reads[i]->size;
+	}
+	assert_int_equal(read, size);
+	assert_int_equal(slot_of_read(w.begun - 1), 0);
+	fclose(file);
 }
 
 /* A transfer alone goes on, and so does the list when its last one was taken out. */
@@ -178,6 +217,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_follows_on_the_gpu_is_next),
 		TEST(nobody_waits_for_ever),
+		TEST(who_finds_no_room_is_next),
+		TEST(reads_end_with_the_file),
 		TEST(lists_stay_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,7 @@ struct program {
 	const char *way, *only, *class;
 	uint64_t chunk; /* parts of a split launch; 0: as many blocks as fit on the GPU */
 	uint64_t repeat;
+	uint64_t blocks; /* of a loop on each SM, at most; 0: as many as fit */
 	bool waits;
 	CUmodule module;
 	CUdeviceptr tickets;                   /* of the loops */
@@ -176,7 +177,10 @@ static void make_loops(struct program *program)
 		uint64_t draws =
 			((uint64_t)parts.total * parts.repeat + port->chunk - 1) / port->chunk;
 
-		options.blocks = (uint32_t)smaller(resident(program, kernel, launched), draws);
+		uint64_t most = resident(program, kernel, launched);
+		if (program->blocks)
+			most = smaller(most, program->blocks * (uint64_t)program->w.sm_count);
+		options.blocks = (uint32_t)smaller(most, draws);
 		program->loops[i] = host_loop(kernel, &options);
 	}
 }
@@ -250,6 +254,7 @@ static const struct benchmark *parse(struct program *program, int argc, char **a
 		{"class", OPTION_TEXT, &program->class, "of the input: large, small, trivial"},
 		{"chunk", OPTION_NUMBER, &program->chunk, "parts of a split launch"},
 		{"repeat", OPTION_NUMBER, &program->repeat, "passes of a round"},
+		{"blocks", OPTION_NUMBER, &program->blocks, "of a loop on each SM, at most"},
 		{"wait", OPTION_FLAG, &program->waits, "begins when it reads a line"},
 		{0}};
 	const struct benchmark *benchmark;

@@ -32,7 +32,7 @@ for way in cpu native split loop; do
     check "images, $way: finds the most similar" run images --way $way --folder "$tmp/files" --seed 5
 done
 check "grep, loop: words across the borders of chunks" \
-    run grep --way loop --folder "$tmp/files" --size 2 --bytes 1500000 --word tion --seed 6
+    run grep --way loop --folder "$tmp/files" --size 2 --bytes 3000000 --word tion --seed 6
 for way in cpu native loop; do
     check "tokens, $way: numbers and tensor are right" run tokens --way $way --folder "$tmp/files" --seed 7
 done
