@@ -20,6 +20,7 @@ SIMULATED = True
 
 REQUESTS, WARM_UP = 200, 20
 HINT_US, COPY_KIB = 500, 2048
+HINT, COPY = ("--hint-us", str(HINT_US)), ("--copy-kib", str(COPY_KIB))
 WAYS = ("off", "demand")  # WEIR_EXPECT, besides the default (runtime-lib/gates/expect.h)
 LEADS_US = (150, 200, HINT_US)
 
@@ -66,34 +67,47 @@ def judge(bench, what, median, p99):
     bench.report.judge(f"{what}, p99 over alone", p99, BOUNDS["p99 over alone"])
 
 
+def judge_plain(bench, low, alone):
+    plain, rate = beside(bench, low)
+    median, p99 = show(bench, "Weir", plain, alone, rate)
+    judge(bench, "Weir", median, p99)
+    less = bursts.slowed_us(plain, alone)
+    if less is not None:
+        judge(bench, "Weir, at the clock of HIGH alone", median - less, p99 - less)
+
+
+def judge_hints(bench, low, alone):
+    for way in WAYS:
+        result, rate = beside(bench, low, HINT, way)
+        show(bench, f"Weir, hint {HINT_US} us before, {way}", result, alone, rate)
+    for lead in LEADS_US:
+        what = f"Weir, hint {lead} us before"
+        result, rate = beside(bench, low, ("--hint-us", str(lead)))
+        median, _ = show(bench, what, result, alone, rate)
+        if lead == HINT_US:  # sooner than a switch takes, a hint cannot hide all of it
+            bench.report.judge(f"{what}, median over alone", median, BOUNDS["median over alone, hint"])
+
+
+def add_copy(bench, low, alone):
+    result, rate = beside(bench, low, COPY)
+    show(bench, "Weir, behind a copy of 2 MiB", result, alone, rate)
+
+
+# What HIGH does before each launch, and what is measured with it beside LOW.
+PARTS = {"plain": ((), judge_plain), "hints": (HINT, judge_hints), "copy": (COPY, add_copy)}
+
+
 def run(bench):
     bench.node.stop_mps()
-    hint = ("--hint-us", str(HINT_US))
-    copy = ("--copy-kib", str(COPY_KIB))
-    alone = run_alone(bench)
-    bench.report.add("HIGH alone", bursts.figures(alone))
-    alone_hint = run_alone(bench, hint)
-    alone_copy = run_alone(bench, copy)
+    parts = bench.part_of(tuple(PARTS))
+    alone = {part: run_alone(bench, PARTS[part][0]) for part in parts}
     low = bursts.low_of(bench, "mm")
-    with bench.node.running("low", low.argv, bursts.LOW, False):
-        show(bench, "time-slicing", high(bench, False).result(), alone)
+    if "plain" in parts:
+        bench.report.add("HIGH alone", bursts.figures(alone["plain"]))
+        with bench.node.running("low", low.argv, bursts.LOW, False):
+            show(bench, "time-slicing", high(bench, False).result(), alone["plain"])
 
     bench.node.ensure_agent()
     with bench.node.running("low", low.argv, bursts.LOW, True) as client:
-        plain, rate = beside(bench, client)
-        median, p99 = show(bench, "Weir", plain, alone, rate)
-        judge(bench, "Weir", median, p99)
-        less = bursts.slowed_us(plain, alone)
-        if less is not None:
-            judge(bench, "Weir, at the clock of HIGH alone", median - less, p99 - less)
-        for way in WAYS:
-            result, rate = beside(bench, client, hint, way)
-            show(bench, f"Weir, hint {HINT_US} us before, {way}", result, alone_hint, rate)
-        for lead in LEADS_US:
-            what = f"Weir, hint {lead} us before"
-            result, rate = beside(bench, client, ("--hint-us", str(lead)))
-            median, _ = show(bench, what, result, alone_hint, rate)
-            if lead == HINT_US:  # sooner than a switch takes, a hint cannot hide all of it
-                bench.report.judge(f"{what}, median over alone", median, BOUNDS["median over alone, hint"])
-        result, rate = beside(bench, client, copy)
-        show(bench, "Weir, behind a copy of 2 MiB", result, alone_copy, rate)
+        for part in parts:
+            PARTS[part][1](bench, client, alone[part])
