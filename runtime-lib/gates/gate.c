@@ -210,11 +210,18 @@ void gate_init(struct client *client)
 	gating_of(client)->interval = GATE_INTERVAL_CONTENDED;
 }
 
+/* Its gates are closed, or may be at any time. Work above that does not close them is none of it.
+ */
+static bool is_contended(const struct client *client, const struct level_binding *binding)
+{
+	return gate_is_closed(client, binding, gate_of_native(client, binding)) ||
+	       (holdable(binding) && binding_flag(binding, WEIR_CONTROL_CONTENDED));
+}
+
 void gate_look(struct client *client, struct tick *tick)
 {
-	(void)client;
 	tick->contended = tick->binding &&
-			  (binding_contended(tick->binding) || binding_reports(tick->binding));
+			  (is_contended(client, tick->binding) || binding_reports(tick->binding));
 }
 
 /* The time with work outstanding behind closed gates, as seen at each look. */
@@ -237,7 +244,7 @@ void gate_work(struct client *client, struct tick *tick)
 
 	binding_expire_hold(tick->binding, tick->now);
 	uint64_t closed = atomic_load(&gating->gates_closed);
-	if (closed != gating->last_closed || binding_contended(tick->binding))
+	if (closed != gating->last_closed || is_contended(client, tick->binding))
 		gating->contended_until = tick->now + CONTENDED_FOR;
 	gating->last_closed = closed;
 	atomic_store(&gating->interval,

@@ -160,6 +160,29 @@ static void is_closed_as_its_gates_are(void **state)
 	end(n);
 }
 
+static bool has_interval(uint64_t ns)
+{
+	return atomic_load(&gating_of(client)->interval) == ns;
+}
+
+static void gates_are_dense_while_some_are_closed(void **state)
+{
+	unsigned n = begin(UNUSED, WEIR_CONTROL_SPATIAL);
+	struct weir_demand_page *page = agent.demand[1];
+
+	(void)state;
+	atomic_store(&agent.control->above, 1);
+	page->word = 1u << 9;
+	page->sms = UNUSED;
+	next_gate(n);
+	assert_true(eventually(has_interval(GATE_INTERVAL_QUIET)));
+	page->sms = UNUSED + 1;
+	assert_true(eventually(has_interval(GATE_INTERVAL_CONTENDED)));
+	page->word = page->sms = 0;
+	atomic_store(&agent.control->above, 0);
+	end(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -168,6 +191,7 @@ int main(void)
 		cmocka_unit_test(any_demand_closes_other_gates),
 		cmocka_unit_test(another_gate_behind_one_that_is_not_enough),
 		cmocka_unit_test(is_closed_as_its_gates_are),
+		cmocka_unit_test(gates_are_dense_while_some_are_closed),
 	};
 
 	driver_load();

@@ -157,7 +157,8 @@ class Closed:
         """Per cent of the GPU's time that each had, at the clock of the time; and steps a second."""
         done, begin, _ = loops.together(runs, settle + seconds + 0.1)
         begin += settle
-        parts = [statistics.fmean(loops.used(p, self.steps[w], begin, seconds)) for p, (_, w) in zip(done, runs)]
+        slower = self.clock.slower(begin, seconds)
+        parts = [statistics.fmean(loops.used(p, self.steps[w], begin, seconds, slower)) for p, (_, w) in zip(done, runs)]
         return parts, [p.rate(begin, begin + seconds) for p in done], self.clock.windows(begin, seconds)
 
     def together(self, high, low, names):

@@ -9,6 +9,7 @@ import time
 
 SM = 1  # NVML_CLOCK_SM
 EVERY = 0.02  # seconds
+NEAR = 1.02  # times: how far samples are from the clock's mean
 LIBRARIES = ("libnvidia-ml.so.1", *sorted(glob.glob("/usr/local/nvidia/lib*/libnvidia-ml.so.1")))
 
 
@@ -68,6 +69,11 @@ class Clock:
 
     def windows(self, begin, n, seconds=1.0):
         return [self.mean(begin + i * seconds, begin + (i + 1) * seconds) for i in range(n)]
+
+    def slower(self, begin, n):
+        """How many times as long as at the highest clock anything takes at most in each second; 0: not known."""
+        highest = max((mhz for _, mhz in self.samples), default=0)
+        return [NEAR * highest / mhz if mhz else 0 for mhz in self.windows(begin, n)]
 
 
 def shown(clocks):

@@ -60,11 +60,13 @@ class StepTime:
     def __init__(self, ms, piece):
         self.ms, self.piece = ms, piece
 
-    def at(self, piece):
+    def at(self, piece, slower=0):
         """ms when a piece takes @piece ms. No clock is above the full one. None is so low that it takes SLOWEST times as
-        long: then all were interrupted."""
+        long: then all were interrupted, or waited for the processor. So they were as far as they take more than @slower
+        times as long; 0: not known."""
         known = self.piece and self.piece < piece < SLOWEST * self.piece
-        return self.ms * piece / self.piece if known else self.ms
+        times = piece / self.piece if known else 1
+        return self.ms * (min(times, slower) if slower else times)
 
     def __str__(self):
         return f"{self.ms:.3f} ms, a piece of it {self.piece:.3f} ms"
@@ -200,9 +202,10 @@ def together(runs, seconds):
     return progress, max(begin, *(p.times[0] for p in progress)), min(begin + seconds, *(p.times[-1] for p in progress))
 
 
-def used(progress, step, begin, n):
-    """The per cent of each second's time that a client got on the GPU."""
-    return [rate * step.at(piece) / 10 for rate, piece in zip(progress.windows(begin, n), progress.piece_windows(begin, n))]
+def used(progress, step, begin, n, slower=()):
+    """The per cent of each second's time that a client got on the GPU. @slower: of Clock, in each second."""
+    pieces = zip(progress.windows(begin, n), progress.piece_windows(begin, n), slower or [0] * n)
+    return [rate * step.at(piece, most) / 10 for rate, piece, most in pieces]
 
 
 def rate_alone(loop, workload, seconds):
