@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "config/config.h"
+#include "daemon/session-answers.h"
 #include "kubernetes/peer.h"
 #include "kubernetes/pods.h"
 #include "common/metric.h"
@@ -14,28 +15,6 @@
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
-
-struct session {
-	struct sessions *sessions;
-	struct session *prev, *next;
-	enum session_state state;
-	struct loop_timer deadline; /* of the state */
-	int fd, process;
-	pid_t pid;
-	struct loop_io socket, death;
-	struct loop_timer pause; /* reading goes on when it expires */
-	bool paused;
-	uint64_t busy_since;
-	unsigned n_messages; /* since then */
-
-	struct tenant *tenant;
-	const struct gpu *only;  /* the client may use this GPU alone; NULL: any */
-	struct weir_hello hello; /* answered in SESSION_AWAITS_LEVEL */
-	uint8_t asked[16];       /* the GPU of the last MEMORY or PIPES */
-	struct client *client;   /* from SESSION_CLIENT on */
-	struct memory_wait wait; /* in SESSION_MEMORY_WAIT */
-	struct compile_client compile;
-};
 
 static const uint64_t deadlines[SESSION_STATES] = {
 	[SESSION_OPEN] = SESSION_HELLO_NS,
@@ -45,80 +24,6 @@ static const uint64_t deadlines[SESSION_STATES] = {
 	[SESSION_MEMORY_WAIT] = 0,
 	[SESSION_CLIENT] = 0,
 };
-
-/* Messages */
-
-static void send_refused(struct sessions *sessions, int fd, enum weir_refusal reason, pid_t pid,
-			 const char *text, bool limited)
-{
-	struct weir_refused message = session_refused(reason, text);
-
-	message.flags = limited ? WEIR_REFUSED_LIMITED : 0;
-	sessions->refused[reason]++;
-	log_limited(LOG_WARNING, 1, "client refused (%s), pid %d: %s", session_refusal_name(reason),
-		    (int)pid, text);
-	weir_message_send(fd, &message, sizeof(message), NULL, 0);
-}
-
-/* Always false, for callers that return what the refusal means. */
-static bool refuse(const struct session *session, enum weir_refusal reason, const char *text)
-{
-	struct decider *decider = session->sessions->decider;
-	bool limited = session->state == SESSION_AWAITS_LIMIT
-			       ? decider->limited
-			       : decider_has_limit(decider, session->tenant);
-
-	send_refused(session->sessions, session->fd, reason, session->pid, text, limited);
-	/* A container with a share has one GPU. */
-	if (session->tenant->usages)
-		session->tenant->usages->quotas.refused++;
-	return false;
-}
-
-static void send_compiled(struct compile_client *asked, const struct weir_compiled *message, int fd)
-{
-	const struct client *client = container_of(asked, struct session, compile)->client;
-	int r = weir_message_send(client->socket, message, sizeof(*message), &fd, fd >= 0);
-	struct usage *usage = tenant_usage(client->tenant, client->gpu);
-
-	if (usage)
-		usage->quotas.compile_busy += message->status == WEIR_COMPILE_BUSY;
-	if (r < 0)
-		clients_cut_off(client, "the kernel that it asked for", r);
-}
-
-static void tell_profiles(struct compile_client *asked, uint32_t id, const struct digest *kernel)
-{
-	const struct session *session = container_of(asked, struct session, compile);
-	int r = profile_client_tell(session->sessions->profiles, session->client, id, kernel);
-
-	if (r < 0)
-		clients_cut_off(session->client, "the kernel's profiles", r);
-}
-
-static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
-{
-	struct weir_account message = {.slot = slot};
-	int fds[] = {memory->limit.readonly, memory->account.writable};
-
-	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
-	return weir_message_send(session->fd, &message, sizeof(message), fds, countof(fds));
-}
-
-static int make_client(struct session *session, struct gpu *gpu)
-{
-	struct newcomer new = {.tenant = session->tenant,
-			       .gpu = gpu,
-			       .hello = &session->hello,
-			       .pid = session->pid,
-			       .socket = session->fd,
-			       .process = session->process};
-
-	session->compile.answer = send_compiled;
-	session->compile.kernel = tell_profiles;
-	session->compile.container = &session->tenant->compiling;
-	return clients_add(&session->sessions->clients, &new, &session->client);
-}
 
 static void session_free(struct session *session)
 {
@@ -142,146 +47,6 @@ static void session_free(struct session *session)
 	closep(&session->fd);
 	free(session);
 }
-
-/* Actions of the state table. They return false after a refusal, which ends the session. */
-
-/* 0; GPUS_UNKNOWN, also for a GPU that the session may not use; or a negative errno. */
-static int find_gpu(const struct session *session, const uint8_t uuid[16], struct gpu **gpu)
-{
-	if (session->only && memcmp(session->only->uuid, uuid, 16) != 0)
-		return GPUS_UNKNOWN;
-	return gpus_get(session->sessions->gpus, uuid, gpu);
-}
-
-static bool welcome(struct session *session)
-{
-	struct sessions *sessions = session->sessions;
-	char id[GPU_ID_SIZE], text[128];
-	struct gpu *gpu;
-	int r = find_gpu(session, session->hello.gpu, &gpu);
-
-	gpu_format_id(session->hello.gpu, id);
-	if (r > 0) {
-		snprintf(text, sizeof(text), "no GPU %s here", id);
-		return refuse(session, WEIR_REFUSED_GPU, text);
-	}
-	if (r == 0) {
-		sessions->new_gpu(sessions, gpu);
-		r = make_client(session, gpu);
-	}
-	if (r == 0)
-		r = clients_welcome(session->client);
-	if (r < 0) {
-		snprintf(text, sizeof(text), "the agent has trouble: %s", strerror(-r));
-		return refuse(session, WEIR_REFUSED_INTERNAL, text);
-	}
-	/* Opens an account from before the agent's restart, to watch its processes again. */
-	struct memory_owner owner = decider_memory_owner(sessions->decider, session->tenant, gpu);
-	memories_find(sessions->memories, &owner);
-	log_debug("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
-		  (unsigned long long)session->client->number, session->client->command,
-		  (int)session->pid, session->client->level, session->client->bit, id,
-		  session->client->library);
-	return true;
-}
-
-/* The client ends the connection. */
-static bool tell_account(struct session *session)
-{
-	struct sessions *sessions = session->sessions;
-	struct memory *memory;
-	struct gpu *gpu;
-	int r = find_gpu(session, session->asked, &gpu);
-
-	if (r > 0) {
-		/* Nobody has a limit on a GPU that is not here. */
-		send_refused(sessions, session->fd, WEIR_REFUSED_GPU, session->pid,
-			     "no such GPU here", false);
-		return false;
-	}
-	if (r == 0) {
-		struct memory_owner owner =
-			decider_memory_owner(sessions->decider, session->tenant, gpu);
-		r = memories_enter(sessions->memories, &owner, session->pid, session->process,
-				   &memory);
-	}
-	if (r >= 0) {
-		/* Metrics include clients that only allocate memory. */
-		tenant_usage(session->tenant, gpu);
-		decider_share_memory(sessions->decider);
-		r = send_account(session, memory, (uint32_t)r);
-	}
-	if (r == -ENOSPC)
-		return refuse(session, WEIR_REFUSED_LIMIT,
-			      "too many processes with accounts of memory");
-	return r >= 0 || refuse(session, WEIR_REFUSED_INTERNAL, strerror(-r));
-}
-
-static bool note_wait(struct session *session, const struct weir_memory_waits *message)
-{
-	struct gpu *gpu;
-
-	if (find_gpu(session, message->gpu, &gpu) != 0)
-		return false;
-	memory_wait_begin(&session->wait, session->tenant, gpu, message->bytes, loop_now());
-	return true;
-}
-
-/* A client from before the agent's restart still acts on its old level. Before the pods are known
- * we would tell it another one for a moment, and a pod above would wait for pods below. */
-static bool level_unknown(const struct session *session)
-{
-	return session->hello.claimed_bit != WEIR_BIT_NONE &&
-	       decider_awaits_pod(session->sessions->decider, session->tenant);
-}
-
-/* A new pod may be here before the API server tells of it. Then nobody has said yet whether the
- * container has a limit. */
-static bool limit_unknown(const struct session *session)
-{
-	struct sessions *sessions = session->sessions;
-	struct gpu *gpu;
-
-	if (!sessions->decider->pods || !session->tenant->identity.in_pod ||
-	    session->tenant->memory_known || find_gpu(session, session->asked, &gpu) != 0)
-		return false;
-	struct memory_owner owner = decider_memory_owner(sessions->decider, session->tenant, gpu);
-	return !memories_find(sessions->memories, &owner);
-}
-
-static struct gpu *pipes_gpu_of(const struct session *session)
-{
-	return pipes_gpu(session->sessions->pipes, session->only, session->asked);
-}
-
-/* The level of a new pod is not known yet, or its daemon starts. */
-static bool pipes_unknown(const struct session *session)
-{
-	const struct tenant *tenant = session->tenant;
-	struct gpu *gpu = pipes_gpu_of(session);
-
-	if (!gpu)
-		return false;
-	if (session->sessions->decider->pods && tenant->identity.in_pod && !tenant->pod_known)
-		return true;
-	return !pipes_ready(session->sessions->pipes, gpu, tenant->level);
-}
-
-/* The process ends the connection. */
-static bool tell_pipes(const struct session *session)
-{
-	return pipes_answer(session->sessions->pipes, session->fd, pipes_gpu_of(session),
-			    session->tenant->level, session->pid) == 0;
-}
-
-static bool tell_pipes_later(const struct session *session)
-{
-	if (session->sessions->decider->pods)
-		pods_hurry(session->sessions->decider->pods);
-	return pipes_answer_later(session->fd) == 0;
-}
-
-/* Steps */
 
 struct packet {
 	union weir_message message;
@@ -323,19 +88,19 @@ static void step(struct session *session, enum session_event event, struct packe
 	case SESSION_DO_NOTHING:
 		break;
 	case SESSION_DO_WELCOME:
-		done = welcome(session);
+		done = session_welcome(session);
 		break;
 	case SESSION_DO_TELL_ACCOUNT:
-		done = tell_account(session);
+		done = session_tell_account(session);
 		break;
 	case SESSION_DO_NOTE_WAIT:
-		done = note_wait(session, &packet->message.memory_waits);
+		done = session_note_wait(session, &packet->message.memory_waits);
 		break;
 	case SESSION_DO_TELL_PIPES:
-		done = tell_pipes(session);
+		done = session_tell_pipes(session);
 		break;
 	case SESSION_DO_TELL_PIPES_LATER:
-		done = tell_pipes_later(session);
+		done = session_tell_pipes_later(session);
 		break;
 	case SESSION_DO_HURRY_PODS:
 		pods_hurry(sessions->decider->pods);
@@ -355,8 +120,8 @@ static void step(struct session *session, enum session_event event, struct packe
 		scheduler_hear(sessions->scheduler, session->client);
 		break;
 	case SESSION_DO_REFUSE:
-		refuse(session, step->reason,
-		       step->text ? step->text : weir_check_text(packet->check));
+		session_refuse(session, step->reason,
+			       step->text ? step->text : weir_check_text(packet->check));
 	}
 	if (done && step->next != SESSION_GONE)
 		enter(session, step->next);
@@ -380,15 +145,15 @@ static enum session_event event_of(struct session *session, const struct packet 
 		return event;
 	if (event == SESSION_HELLO) {
 		session->hello = packet->message.hello;
-		return level_unknown(session) ? SESSION_HELLO_EARLY : event;
+		return session_level_unknown(session) ? SESSION_HELLO_EARLY : event;
 	}
 	if (event == SESSION_MEMORY) {
 		memcpy(session->asked, packet->message.memory.gpu, sizeof(session->asked));
-		return limit_unknown(session) ? SESSION_MEMORY_EARLY : event;
+		return session_limit_unknown(session) ? SESSION_MEMORY_EARLY : event;
 	}
 	if (event == SESSION_PIPES) {
 		memcpy(session->asked, packet->message.pipes.gpu, sizeof(session->asked));
-		return pipes_unknown(session) ? SESSION_PIPES_EARLY : event;
+		return session_pipes_unknown(session) ? SESSION_PIPES_EARLY : event;
 	}
 	return event;
 }
@@ -450,9 +215,9 @@ static void deadline_over(struct loop_timer *timer)
 
 static bool has_what_it_awaits(const struct session *session)
 {
-	return (session->state == SESSION_AWAITS_LEVEL && !level_unknown(session)) ||
-	       (session->state == SESSION_AWAITS_LIMIT && !limit_unknown(session)) ||
-	       (session->state == SESSION_AWAITS_PIPES && !pipes_unknown(session));
+	return (session->state == SESSION_AWAITS_LEVEL && !session_level_unknown(session)) ||
+	       (session->state == SESSION_AWAITS_LIMIT && !session_limit_unknown(session)) ||
+	       (session->state == SESSION_AWAITS_PIPES && !session_pipes_unknown(session));
 }
 
 void sessions_news(struct sessions *sessions)
@@ -523,8 +288,9 @@ static void let_in(struct sessions *sessions, int fd_taken, const struct gpu *gp
 	int process;
 
 	if (sessions->n >= sessions->config->clients) {
-		send_refused(sessions, fd, WEIR_REFUSED_LIMIT, 0,
-			     "this node has no room for more clients", sessions->decider->limited);
+		session_send_refused(sessions, fd, WEIR_REFUSED_LIMIT, 0,
+				     "this node has no room for more clients",
+				     sessions->decider->limited);
 		return;
 	}
 	int r = peer_identify(fd, &identity, &process);
@@ -532,8 +298,8 @@ static void let_in(struct sessions *sessions, int fd_taken, const struct gpu *gp
 		snprintf(text, sizeof(text), "the agent cannot tell who this is: %s",
 			 r == -ENXIO ? "it does not see this PID namespace" : strerror(-r));
 		if (r != -ESRCH)
-			send_refused(sessions, fd, WEIR_REFUSED_INTERNAL, identity.pid, text,
-				     sessions->decider->limited);
+			session_send_refused(sessions, fd, WEIR_REFUSED_INTERNAL, identity.pid,
+					     text, sessions->decider->limited);
 		return;
 	}
 	session = session_new(sessions, take_fd(fd), process, &identity);
@@ -541,7 +307,7 @@ static void let_in(struct sessions *sessions, int fd_taken, const struct gpu *gp
 		return;
 	session->only = gpu;
 	if (session->tenant->n_sessions > sessions->config->clients_per_container) {
-		refuse(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
+		session_refuse(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
 		session_free(session);
 	}
 }

@@ -7,14 +7,7 @@
 
 #include <stdio.h>
 
-#include "compile/compile.h"
-#include "daemon/clients.h"
-#include "daemon/decider.h"
-#include "daemon/gpu-socket.h"
-#include "daemon/memory-wait.h"
-#include "daemon/pipes.h"
-#include "daemon/session-state.h"
-#include "profile/profile-client.h"
+#include "daemon/sessions.h"
 
 #define SESSION_HELLO_NS 5000000000ull
 /* A client of before the agent's restart waits this long for news of its pod. Shorter than the time
@@ -28,31 +21,6 @@
 /* After this many messages within this time, the agent reads no more until the time is over. */
 #define SESSION_BUSY_MESSAGES 256
 #define SESSION_BUSY_NS       250000000ull
-
-struct session;
-struct sessions;
-typedef void session_new_gpu_fn(struct sessions *sessions, struct gpu *gpu);
-
-struct sessions {
-	struct loop *loop;
-	const struct config *config;
-	struct decider *decider;
-	struct gpus *gpus;
-	struct tenants *tenants;
-	struct memories *memories;
-	struct scheduler *scheduler;
-	struct compile *compile;
-	struct profile_service *profiles;
-	struct pipes *pipes;
-	session_new_gpu_fn *new_gpu; /* configures a GPU on which a client arrives */
-
-	struct server server;
-	struct gpu_sockets gpu_sockets;
-	struct session *all;
-	unsigned n;
-	uint64_t refused[SESSION_REFUSALS];
-	struct clients clients;
-};
 
 /* Listens for clients. The members before `server` are set. */
 int sessions_init(struct sessions *sessions);
