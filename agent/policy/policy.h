@@ -20,7 +20,10 @@
 #define POLICY_AGING        100000000ull
 #define POLICY_PRIORITY_MAX 20ull
 #define POLICY_GAP          2000000ull /* ns: shorter gaps in a client's work may not be seen */
-#define POLICY_STATE_SIZE   40         /* bytes; a policy asserts that its type fits */
+/* ns that a switch costs more where the hardware stops who is held: two groups have kernels then,
+ * and those of one are saved (H100). */
+#define POLICY_STOP       270000ull
+#define POLICY_STATE_SIZE 40 /* bytes; a policy asserts that its type fits */
 
 struct coexec_memory;
 struct policy;
@@ -77,7 +80,7 @@ struct run_queue {
 	const struct run_queue_entry *candidate; /* the first of them by rank; NULL: not known */
 	unsigned n_active, n_slo;
 	unsigned n_free;         /* of the waiting that are not held yet */
-	uint64_t weights, costs; /* sums over the active */
+	uint64_t weights, costs; /* sums over the active; of their switches, with POLICY_STOP */
 	uint64_t slo;            /* the smallest of the active; 0: none has one */
 	uint64_t started;        /* the current run */
 	uint64_t used, allowed;  /* ns of it */

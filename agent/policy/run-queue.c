@@ -49,11 +49,16 @@ static void find_objective(struct run_queue *queue)
 	}
 }
 
+static uint64_t cost_of_switch(const struct run_queue_entry *entry)
+{
+	return policy_cost(entry) + (entry->lag ? POLICY_STOP : 0);
+}
+
 static void count(struct run_queue *queue, const struct run_queue_entry *entry, int sign)
 {
 	queue->n_active += (unsigned)sign;
 	queue->weights += (uint64_t)sign * entry->weight;
-	queue->costs += (uint64_t)sign * policy_cost(entry);
+	queue->costs += (uint64_t)sign * cost_of_switch(entry);
 	queue->n_slo += entry->slo ? (unsigned)sign : 0;
 	queue->settled = false;
 	/* Ranks by weight may have changed. */

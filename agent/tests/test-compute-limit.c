@@ -249,10 +249,22 @@ static void test_slices_of_ffs(void **state)
 	change();
 	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
 	world.tenants[1].compute_limit = 0;
-	/* Below others its rounds are turns. */
+	/* Below others its rounds are turns, and longer than without stops. */
 	come_with(2, 2, 0);
 	assert_false(world.gpu.sliced);
 	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	look_after(MS);
+	const struct run_queue *queue = &world.gpu.queues.levels[1];
+	assert_int_equal(queue->costs, 2 * (policy_defaults.cost + POLICY_STOP));
+	world.clients[0].channels.usable = false;
+	change();
+	assert_int_equal(queue->costs, 2 * policy_defaults.cost + POLICY_STOP);
+	work(0, 0);
+	work(1, 0);
+	look_after(MS);
+	assert_int_equal(queue->costs, 0);
 }
 
 static bool room_is_made(unsigned i)
