@@ -153,7 +153,8 @@ static void is_closed_as_its_gates_are(void **state)
 	page->sms = 0;
 	page->whole = 1u << 9;
 	assert_true(gate_is_closed(client, binding, GATE_BESIDE));
-	page->word = page->whole = 0;
+	page->whole = 0;
+	page->word = 0;
 	atomic_store(&agent.control->hold, 1);
 	assert_true(gate_is_closed(client, binding, GATE_BESIDE));
 	atomic_store(&agent.control->hold, 0);
@@ -178,7 +179,8 @@ static void gates_are_dense_while_some_are_closed(void **state)
 	assert_true(eventually(has_interval(GATE_INTERVAL_QUIET)));
 	page->sms = UNUSED + 1;
 	assert_true(eventually(has_interval(GATE_INTERVAL_CONTENDED)));
-	page->word = page->sms = 0;
+	page->sms = 0;
+	page->word = 0;
 	atomic_store(&agent.control->above, 0);
 	end(n);
 }
