@@ -31,7 +31,8 @@
  * experiment loop-points: on an H100 0.2 to 0.3 us for a look, 0.9 to 1.4 us for a task (runtime-lib/loop/README.md).
  *
  *   function                 what it does, ordinarily
- *   post_task                about 100 instructions of each warp and a barrier; shared memory alone
+ *   post_task                about 130 instructions of the first warp, 55 of each other one and a barrier; shared
+ *                            memory alone
  *   post_task_if_necessary   15 instructions of each warp and a barrier; no memory at all
  *   yield_if_needed          the same
  *   each_block               a barrier for each body; for each chunk an atomic operation on the ticket

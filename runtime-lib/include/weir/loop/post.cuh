@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <type_traits>
 
 #include "weir/loop/state.cuh"
@@ -16,23 +17,45 @@ namespace weir
 namespace detail
 {
 
-/* Each thread has its loop in a variable of the kernel. The compiler cannot know that in a callback,
- * and accesses to memory of an unknown kind take longer. */
+/* Each thread has its loop in a variable of the kernel. The compiler cannot know that in a
+ * callback, and accesses to memory of an unknown kind take longer. */
 inline __device__ void is_local(const loop *l)
 {
 	__builtin_assume(__isLocal(l));
 }
 
-template <class F> inline __device__ void invoke_task(loop &l, const void *capture, int64_t)
+/* A state of so many bytes is copied to registers: accesses that are known to go to shared memory
+ * take fewer instructions. */
+constexpr size_t state_copied = 32;
+
+/* @run(callback) with the callback in slot @i, which is an F. */
+template <class F, class Run> inline __device__ void with_state(loop &l, uint32_t i, Run run)
 {
 	is_local(&l);
-	(*static_cast<const F *>(capture))(l);
+#if WEIR_LOOP_SHARED
+	if constexpr (sizeof(F) <= state_copied) {
+		const F state = [&] {
+			if (i < WEIR_LOOP_SHARED)
+				return *reinterpret_cast<const F *>(here().callbacks[i].capture);
+			const F apart =
+				*reinterpret_cast<const F *>(l.block_().callbacks[i].capture);
+			asm volatile("" ::: "memory"); /* not one load for both kinds */
+			return apart;
+		}();
+		run(state);
+		return;
+	}
+#endif
+	run(*reinterpret_cast<const F *>(l.callback_(i).capture));
 }
-template <class F>
-inline __device__ void invoke_answer(loop &l, const void *capture, int64_t result)
+
+template <class F> inline __device__ void invoke_task(loop &l, uint32_t i, int64_t)
 {
-	is_local(&l);
-	(*static_cast<const F *>(capture))(l, result);
+	with_state<F>(l, i, [&](const F &task) { task(l); });
+}
+template <class F> inline __device__ void invoke_answer(loop &l, uint32_t i, int64_t result)
+{
+	with_state<F>(l, i, [&](const F &callback) { callback(l, result); });
 }
 
 template <class F>
@@ -48,19 +71,22 @@ inline __device__ void fill(weir_loop_callback &to, invoke_function invoke, void
 
 /* The slot, or -ENOBUFS. What goes to shared memory is written apart, by accesses of that kind. */
 template <class F>
-inline __device__ int loop::claim_(F callback, detail::invoke_function invoke, void *deliver)
+inline __device__ int loop::claim_(F callback, detail::invoke_function invoke, void *deliver,
+				   bool ready)
 {
 	static_assert(std::is_trivially_copyable<F>::value, "a callback captures plain values");
 	static_assert(sizeof(F) <= WEIR_LOOP_CAPTURE, "a callback captures too much");
 	static_assert(alignof(F) <= 16, "a callback's state is aligned to 16 bytes at most");
-	uint32_t unused = unused_;
+	uint32_t unused = unused_, first = first_;
 
+	asm volatile("" ::"r"(first)); /* both are read at the same time */
 	if (!unused)
 		return -ENOBUFS;
 	int i = __ffs(static_cast<int>(unused)) - 1;
 	unused_ = unused & (unused - 1);
-	if (!detail::first_thread())
+	if (!first)
 		return i;
+	ready_ |= uint32_t{ready} << i;
 #if WEIR_LOOP_SHARED
 	if (i < WEIR_LOOP_SHARED) {
 		detail::fill(detail::here().callbacks[i], invoke, deliver, callback);
@@ -73,12 +99,9 @@ inline __device__ int loop::claim_(F callback, detail::invoke_function invoke, v
 
 template <class F> inline __device__ int loop::post_task(F task)
 {
-	int i = claim_(task, detail::invoke_task<F>, nullptr);
+	int i = claim_(task, detail::invoke_task<F>, nullptr, true);
 
-	if (i < 0)
-		return i;
-	ready_ |= 1u << i;
-	return 0;
+	return i < 0 ? i : 0;
 }
 
 template <class F> inline __device__ bool loop::post_task_if_necessary(F task)
@@ -114,25 +137,25 @@ inline __device__ void loop::queue_(uint32_t i, const weir_loop_request &request
 {
 	uint32_t slot = slot_(i);
 
+	if (!first_)
+		return;
 	requests_ |= 1u << i;
-	if (detail::first_thread()) {
-		weir_loop_request *to = &detail::here().args.requests[slot];
-		const uint64_t *from = reinterpret_cast<const uint64_t *>(&request);
-		for (uint32_t k = 0; k < 5; k++)
-			detail::poke(reinterpret_cast<uint64_t *>(to) + k, from[k]);
-		if (queued_ != WEIR_LOOP_NO_SLOT)
-			detail::poke(&detail::here().args.requests[queue_end_].next,
-				     static_cast<uint16_t>(slot));
-	}
+	weir_loop_request *to = &detail::here().args.requests[slot];
+	const uint64_t *from = reinterpret_cast<const uint64_t *>(&request);
+	for (uint32_t k = 0; k < 5; k++)
+		detail::poke(reinterpret_cast<uint64_t *>(to) + k, from[k]);
 	if (queued_ == WEIR_LOOP_NO_SLOT)
 		queued_ = slot;
+	else
+		detail::poke(&detail::here().args.requests[queue_end_].next,
+			     static_cast<uint16_t>(slot));
 	queue_end_ = slot;
 }
 
 template <class F>
 inline __device__ int loop::request(const weir_loop_request &request, void *deliver, F callback)
 {
-	int i = claim_(callback, detail::invoke_answer<F>, deliver);
+	int i = claim_(callback, detail::invoke_answer<F>, deliver, false);
 
 	if (i < 0)
 		return i;
@@ -144,7 +167,7 @@ template <class F>
 inline __device__ int loop::request_with(weir_loop_request request, const void *data, uint64_t size,
 					 void *deliver, F callback)
 {
-	int i = claim_(callback, detail::invoke_answer<F>, deliver);
+	int i = claim_(callback, detail::invoke_answer<F>, deliver, false);
 
 	if (i < 0)
 		return i;
@@ -156,20 +179,16 @@ inline __device__ int loop::request_with(weir_loop_request request, const void *
 	return 0;
 }
 
-/* One doorbell for all requests of the callback. */
+/* First thread, when all have returned from the callback: one doorbell for all its requests. */
 inline __device__ void loop::flush_()
 {
-	if (queued_ == WEIR_LOOP_NO_SLOT)
-		return;
-	detail::barrier(); /* inline data of all threads */
-	if (detail::first_thread()) {
-		const weir_loop_args &args = detail::here().args;
-		/* The number first: it comes while the fence waits for the requests. */
-		uint32_t number = atomicAdd(&device_().doorbells, 1u);
-		detail::fence_system();
-		detail::poke(&args.doorbells[number & (args.ring - 1)],
-			     WEIR_LOOP_DOORBELL(queued_, number + 1));
-	}
+	const weir_loop_args &args = detail::here().args;
+	/* The number first: it comes while the fence waits for the requests. */
+	uint32_t number = atomicAdd(&device_().doorbells, 1u);
+
+	detail::fence_system();
+	detail::poke(&args.doorbells[number & (args.ring - 1)],
+		     WEIR_LOOP_DOORBELL(queued_, number + 1));
 	queued_ = queue_end_ = WEIR_LOOP_NO_SLOT;
 }
 

@@ -1,7 +1,10 @@
 /* The loop itself: which callback is next, and what a block does to leave the GPU and to come back.
  *
  * One barrier stands between two callbacks. All threads of the block have then finished the first,
- * and its slot may be written again.
+ * and its slot may be written again. The first thread alone knows which callbacks there are. Before
+ * the barrier it writes what all do next into one of two places in shared memory, in turns: all
+ * have read one of them when they come to the next barrier. So the others do little between
+ * callbacks.
  *
  * To leave, a block writes its callbacks in shared memory and three words of bits to device memory,
  * and counts itself. The last block to do so reports to the host.
@@ -16,28 +19,63 @@
 namespace weir
 {
 
-/* False: the block leaves. */
-inline __device__ bool loop::next_()
+/* First thread: one of the callbacks that are @ready: the next one behind the @last, so that none
+ * waits for ever. */
+inline __device__ void loop::pick_(detail::turn &turn, uint32_t ready, uint32_t requests,
+				   uint32_t last, uint32_t unused)
 {
-	detail::shared &here = detail::here();
-	bool news = false;
+	uint32_t behind = ready & ~(~0u >> (31 - last));
+	uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(behind ? behind : ready)) - 1);
+	uint32_t bit = 1u << i, what = i | (requests & bit ? detail::turn_answers : 0);
 
-	if (!ready_ && unused_ == mask_())
-		return false;
-	if (detail::first_thread()) {
-		news = (!ready_ || clock64() >= next_look_) && await_(ready_ != 0);
-		if (news) {
-			here.leaves = detail::peek(&device_().close);
-			here.news = atomicExch(&block_().done, 0u);
-			detail::fence_gpu(); /* data of the answers, also in the L1 cache */
-		}
+	ready_ = ready & ~bit;
+	requests_ = requests & ~bit;
+	running_ = bit;
+	last_ = i;
+#if WEIR_LOOP_SHARED
+	if (i < WEIR_LOOP_SHARED) { /* by an access of that kind */
+		turn = detail::turn_of(detail::here().callbacks[i].invoke, unused, what);
+		return;
 	}
-	if (!__syncthreads_or(news))
-		return true;
-	bool leaves = here.leaves != 0;
-	ready_ |= here.news;
-	detail::barrier(); /* the first thread may write them again */
-	return !leaves;
+#endif
+	turn = detail::turn_of(block_().callbacks[i].invoke, unused, what);
+}
+
+/* First thread: looks for answers, and with nothing @ready waits until something comes. Not if the
+ * callback that has returned @asks for something: the host must know first. True: all must leave.
+ */
+inline __device__ bool loop::search_(uint32_t &ready, uint32_t unused, bool asks)
+{
+	if (!ready && (asks || unused == mask_()))
+		return !asks;
+	if (!await_(ready != 0))
+		return false;
+	bool leaves = detail::peek(&device_().close) != 0;
+	ready |= atomicExch(&block_().done, 0u);
+	detail::fence_gpu(); /* data of the answers, also in the L1 cache */
+	return leaves;
+}
+
+/* First thread: what all do next. True: the callback that has returned has requests, of which the
+ * host may know when all threads have returned from it. */
+inline __device__ bool loop::choose_(detail::turn &turn)
+{
+	uint32_t ready = ready_, requests = requests_, last = last_, unused = unused_ | running_;
+	bool asks = queued_ != WEIR_LOOP_NO_SLOT, leaves = false;
+	int64_t next_look = next_look_;
+
+	asm volatile("" ::"l"(next_look)); /* all are read at the same time */
+	if (!ready || clock64() >= next_look)
+		leaves = search_(ready, unused, asks);
+	if (ready && !leaves) {
+		pick_(turn, ready, requests, last, unused);
+		return asks;
+	}
+	ready_ = ready;
+	unused_ = unused;
+	running_ = 0;
+	turn = detail::turn_of(0, unused, leaves ? detail::turn_leaves : 0);
+	return asks;
 }
 
 /* Data of an answer, from host memory. Where a copy engine has delivered it, there is none. */
@@ -56,26 +94,20 @@ inline __device__ void loop::deliver_(void *to, uint32_t slot, uint32_t size)
 		detail::poke(&args.parts[slot], uint64_t{0});
 }
 
-inline __device__ void loop::dispatch_()
+inline __device__ void loop::dispatch_(const detail::turn &turn)
 {
-	/* The next one behind the last, so that none waits for ever. */
-	uint32_t behind = ready_ & ~(~0u >> (31 - last_));
-	uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(behind ? behind : ready_)) - 1);
-	weir_loop_callback &callback = callback_(i);
+	uint32_t i = turn.what() & detail::turn_slot;
 	int64_t result = 0;
 
-	ready_ &= ~(1u << i);
-	last_ = i;
-	if (requests_ & 1u << i) {
-		requests_ &= ~(1u << i);
+	unused_ = turn.unused();
+	if (turn.what() & detail::turn_answers) {
+		last_ = i;
 		result = detail::peek(&block_().results[i]);
-		void *deliver = reinterpret_cast<void *>(callback.deliver);
+		void *deliver = reinterpret_cast<void *>(callback_(i).deliver);
 		if (deliver && result > 0 && result <= WEIR_LOOP_PART)
 			deliver_(deliver, slot_(i), static_cast<uint32_t>(result));
 	}
-	reinterpret_cast<detail::invoke_function>(callback.invoke)(*this, callback.capture, result);
-	unused_ |= 1u << i;
-	flush_();
+	reinterpret_cast<detail::invoke_function>(turn.invoke)(*this, i, result);
 }
 
 inline __device__ void loop::load_()
@@ -107,7 +139,8 @@ inline __device__ void loop::begin_()
 	}
 }
 
-/* The last block to leave puts the words in order for the next launch, and tells the host. */
+/* The last block to leave puts the words in order for the next launch, and tells the host. @ended:
+ * as the first thread says. */
 inline __device__ void loop::leave_(bool ended)
 {
 	const weir_loop_args &args = detail::here().args;
@@ -166,12 +199,20 @@ template <class F> inline __device__ void loop::run(F start)
 		load_();
 	begin_();
 	if (!ended) {
-		if (!comes_back) {
+		if (!comes_back)
 			start(*this);
-			flush_();
+		const bool first = first_;
+		for (uint32_t i = 0;; i ^= 1) {
+			bool asks = first && choose_(detail::here().turns[i]);
+			detail::barrier();
+			const detail::turn turn = detail::here().turns[i];
+			if (asks)
+				flush_();
+			if (turn.invoke)
+				dispatch_(turn);
+			else if (turn.what() & detail::turn_leaves)
+				break;
 		}
-		while (next_())
-			dispatch_();
 		ended = unused_ == mask_();
 	}
 	leave_(ended);

@@ -27,12 +27,37 @@ class loop;
 namespace detail
 {
 
+/* What all threads do between two barriers, as the first one has chosen. One access reads it. */
+struct alignas(16) turn {
+	uint64_t invoke; /* of the callback that is next; 0: none, look again */
+	uint64_t words;  /* what() and unused() */
+
+	/* The callback's slot, and turn_*. */
+	__device__ uint32_t what() const
+	{
+		return static_cast<uint32_t>(words >> 32);
+	}
+	/* Of the loop, for this callback. */
+	__device__ uint32_t unused() const
+	{
+		return static_cast<uint32_t>(words);
+	}
+};
+
+constexpr uint32_t turn_slot = 31;
+constexpr uint32_t turn_answers = 32; /* the callback is for an answer */
+constexpr uint32_t turn_leaves = 64;  /* all must leave */
+
+inline __device__ turn turn_of(uint64_t invoke, uint32_t unused, uint32_t what)
+{
+	return {invoke, uint64_t{what} << 32 | unused};
+}
+
 /* Of a block, in shared memory. */
 struct shared {
 	weir_loop_args args;
-	/* What the first thread found for the others, between two barriers. */
-	uint32_t news;   /* callbacks whose answers came */
-	uint32_t leaves; /* all must leave */
+	weir_loop_block *block;
+	turn turns[2]; /* one may be read while the other is written */
 #if WEIR_LOOP_SHARED
 	weir_loop_callback callbacks[WEIR_LOOP_SHARED];
 #endif
@@ -44,7 +69,9 @@ inline __device__ shared &here()
 	return s;
 }
 
-using invoke_function = void (*)(loop &, const void *, int64_t);
+using invoke_function = void (*)(loop &, uint32_t, int64_t);
+
+template <class F, class Run> __device__ void with_state(loop &l, uint32_t i, Run run);
 
 template <uint32_t Chunk, class Body, class Then>
 __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body,
@@ -52,7 +79,7 @@ __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n,
 
 } // namespace detail
 
-/* Of one block. Every thread has one, a variable of the kernel, and all of them are the same. */
+/* Of one block. Every thread has one, a variable of the kernel. */
 class loop
 {
       public:
@@ -99,6 +126,8 @@ class loop
 	__device__ uint64_t value() const;
 
       private:
+	template <class F, class Run>
+	friend __device__ void detail::with_state(loop &, uint32_t, Run);
 	template <uint32_t Chunk, class Body, class Then>
 	friend __device__ void detail::each_from(loop &l, uint32_t *ticket, uint32_t total,
 						 uint32_t n, Body body, Then then);
@@ -109,7 +138,7 @@ class loop
 	}
 	__device__ weir_loop_block &block_() const
 	{
-		return detail::here().args.blocks[detail::block()];
+		return *detail::here().block;
 	}
 	__device__ weir_loop_device &device_() const
 	{
@@ -130,7 +159,8 @@ class loop
 
 	/* post.cuh */
 	template <class F>
-	__device__ int claim_(F callback, detail::invoke_function invoke, void *deliver);
+	__device__ int claim_(F callback, detail::invoke_function invoke, void *deliver,
+			      bool ready);
 	__device__ void queue_(uint32_t i, const weir_loop_request &request);
 	__device__ void flush_();
 	/* poll.cuh */
@@ -141,27 +171,35 @@ class loop
 	__device__ bool all_wait_(uint64_t now);
 	__device__ bool await_(bool busy);
 	/* run.cuh */
-	__device__ bool next_();
-	__device__ void dispatch_();
+	__device__ bool choose_(detail::turn &turn);
+	__device__ bool search_(uint32_t &ready, uint32_t unused, bool asks);
+	__device__ void pick_(detail::turn &turn, uint32_t ready, uint32_t requests, uint32_t last,
+			      uint32_t unused);
+	__device__ void dispatch_(const detail::turn &turn);
 	__device__ void deliver_(void *to, uint32_t slot, uint32_t size);
 	__device__ void load_();
 	__device__ void begin_();
 	__device__ void leave_(bool ended);
 
-	/* The same in all threads. Bits are of slots; those that the block does not have are in
-	 * none. */
-	uint32_t unused_ = 0, ready_ = 0, requests_ = 0;
-	uint32_t last_ = 0; /* the slot whose callback runs, or ran last */
+	/* In all threads, in a callback. Bits are of slots; those that the block does not have are
+	 * in none. */
+	uint32_t unused_ = 0;
+	uint32_t first_;    /* this is the first thread */
+	uint32_t last_ = 0; /* the slot of the answer whose callback runs */
+	/* Of the first thread alone; its last_ is that of the last callback of any kind. */
+	uint32_t ready_ = 0, requests_ = 0;
+	uint32_t running_ = 0; /* the bit of the callback that runs */
 	/* The batch that the running callback has asked for. */
 	uint32_t queued_ = WEIR_LOOP_NO_SLOT, queue_end_ = WEIR_LOOP_NO_SLOT;
-	/* Of the first thread: clock64() of the next look at device memory. */
-	int64_t next_look_ = 0;
+	int64_t next_look_ = 0; /* clock64() of the next look at device memory */
 };
 
-inline __device__ loop::loop(const weir_loop_args &args)
+inline __device__ loop::loop(const weir_loop_args &args) : first_(detail::first_thread())
 {
-	if (detail::first_thread())
+	if (first_) {
 		detail::here().args = args;
+		detail::here().block = &args.blocks[detail::block()];
+	}
 	detail::barrier();
 	unused_ = mask_();
 }
