@@ -21,10 +21,10 @@ def files(bench):
 
 
 def argv_of(bench, program, **options):
-    """Options by name: size=4 is --size 4."""
+    """Options by name: size=4 is --size 4; list=None is --list."""
     argv = [bench.node.bench(program), *bench.node.sizes]
     for name, value in options.items():
-        argv += [f"--{name}", str(value)]
+        argv += [f"--{name}"] if value is None else [f"--{name}", str(value)]
     return argv
 
 

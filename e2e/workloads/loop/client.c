@@ -3,10 +3,12 @@
  * program with 1. It prints a line of JSON.
  *
  * Without --rate a connection sends the next request when it has the reply. With --rate R all
- * together send R a second, at fixed times; a reply's time then counts from when its request was
- * due, so a slow server cannot make itself look good by slowing the client down. */
+ * together send R a second, at fixed times, or with --random at random ones (a Poisson process, the
+ * same for the same --seed). A reply's time then counts from when its request was due, so a slow
+ * server cannot make itself look good by slowing the client down. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -42,7 +44,10 @@ struct client {
 	size_t request_bytes, reply_bytes;
 	uint64_t port, count, first, requests_max, rate;
 	struct connection connections[CONNECTIONS_MAX];
-	struct samples us;
+	struct samples us, dues;   /* of each reply; when it was due, in s since the begin */
+	bool is_random, is_listed; /* requests at random times; each one is printed */
+	struct random random;
+	double due; /* of the next request at a random time; ns since the begin */
 	int epoll;
 	uint64_t began, started, last; /* ns; requests begun; when the last reply came */
 };
@@ -119,6 +124,7 @@ static void end_request(struct client *client, struct connection *connection)
 {
 	client->last = now_ns();
 	samples_add(&client->us, (double)(client->last - connection->due) / 1e3);
+	samples_add(&client->dues, (double)(connection->due - client->began) / 1e9);
 	if (!client->service->is_right(&connection->conversation, connection->request,
 				       connection->reply))
 		workload_fail("%s: wrong reply to request %" PRIu64 " of connection %u",
@@ -174,10 +180,23 @@ static uint32_t busy_count(const struct client *client)
 	return busy;
 }
 
-/* When the next request is due: with --rate at fixed times, else now. */
+/* When the next request is due: without --rate now. */
 static uint64_t next_due(const struct client *client, uint64_t now)
 {
-	return client->rate ? client->began + client->started * NS_PER_S / client->rate : now;
+	if (!client->rate)
+		return now;
+	return client->began + (client->is_random ? (uint64_t)client->due
+						  : client->started * NS_PER_S / client->rate);
+}
+
+/* The time from a request to the next one in a Poisson process. */
+static void draw_next_due(struct client *client)
+{
+	double part =
+		(double)((random_next(&client->random) >> 11) + 1) * 0x1p-53; /* 0 < part <= 1 */
+
+	if (client->is_random)
+		client->due -= log(part) * (double)NS_PER_S / (double)client->rate;
 }
 
 /* Starts what is due on connections that are free. */
@@ -188,8 +207,10 @@ static void start_due(struct client *client)
 
 		if (due > now)
 			return;
-		if (!client->connections[i].busy)
-			begin_request(client, &client->connections[i], due);
+		if (client->connections[i].busy)
+			continue;
+		begin_request(client, &client->connections[i], due);
+		draw_next_due(client);
 	}
 }
 
@@ -211,13 +232,25 @@ static void run(struct client *client, const struct workload *w)
 	}
 }
 
+/* In the order of the replies. */
+static void print_list(const struct client *client)
+{
+	printf("\"began_ns\":%" PRIu64 ",\"list\":[", client->began);
+	for (size_t i = 0; i < client->us.n; i++)
+		printf("%s[%.6f,%.1f]", i ? "," : "", client->dues.values[i], client->us.values[i]);
+	printf("],");
+}
+
 static void print(struct client *client)
 {
 	double seconds = (double)(client->last - client->began + 1) / 1e9; /* never 0 */
 	struct samples *us = &client->us;
 
+	printf("{");
+	if (client->is_listed)
+		print_list(client);
 	samples_sort(us);
-	printf("{\"service\":\"%s\",\"size\":%u,\"connections\":%" PRIu64 ",\"rate\":%" PRIu64
+	printf("\"service\":\"%s\",\"size\":%u,\"connections\":%" PRIu64 ",\"rate\":%" PRIu64
 	       ",\"requests\":%zu,\"seconds\":%.3f,\"requests_per_second\":%.1f,\"p50_us\":%.1f,"
 	       "\"p99_us\":%.1f,\"max_us\":%.1f}\n",
 	       client->service->name, client->size, client->count, client->rate, us->n, seconds,
@@ -235,13 +268,16 @@ static void parse(struct client *client, struct workload *w, int argc, char **ar
 		{"first", OPTION_NUMBER, &client->first,
 		 "number of the first connection; those of other clients must be others"},
 		{"rate", OPTION_NUMBER, &client->rate, "requests a second, of all connections"},
+		{"random", OPTION_FLAG, &client->is_random, "with --rate: at random times"},
+		{"list", OPTION_FLAG, &client->is_listed, "prints each request's time"},
 		{0}};
 
 	workload_parse(w, argc, argv, "asks a server on loopback; --iterations: requests", own);
 	client->service = service_find(name, w->size);
 	if (client->count < 1 || client->count > CONNECTIONS_MAX || client->first > 1u << 20 ||
-	    client->port < 1 || client->port > UINT16_MAX) {
-		fprintf(stderr, "--connections: 1 to %d; --port: needed\n", CONNECTIONS_MAX);
+	    client->port < 1 || client->port > UINT16_MAX || (client->is_random && !client->rate)) {
+		fprintf(stderr, "--connections: 1 to %d; --port: needed; --random: with --rate\n",
+			CONNECTIONS_MAX);
 		exit(2);
 	}
 	client->size = (uint32_t)workload_pick(w, w->size, client->service->simulated,
@@ -249,6 +285,7 @@ static void parse(struct client *client, struct workload *w, int argc, char **ar
 	client->requests_max = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : 1000;
 	client->request_bytes = client->service->request_bytes(client->size);
 	client->reply_bytes = client->service->reply_bytes(client->size);
+	client->random.state = w->seed;
 }
 
 int main(int argc, char **argv)

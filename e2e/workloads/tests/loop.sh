@@ -81,6 +81,13 @@ check "matmul, loop: it stops" ends_well 4
 serve --service kv --way loop
 check "kv, loop: more connections than callbacks" run client --service kv --port "$port" --connections 64 --iterations 640
 check "kv, loop: requests at fixed times" run client --service kv --port "$port" --connections 4 --rate 200 --seconds 0.5
+at_random() { # SEED FILE
+    run client --service kv --port "$port" --connections 4 --rate 200 --iterations 60 --random --list --seed "$1" &&
+        jq '[.list[][0]] | sort' "$tmp/out" >"$tmp/$2" && [ "$(jq length "$tmp/$2")" -eq 60 ]
+}
+check "kv, loop: requests at random times" at_random 1 dues-1
+check "kv, loop: at the same random times again" eval 'at_random 1 dues-2 && cmp -s "$tmp/dues-1" "$tmp/dues-2"'
+check "kv, loop: at others with another seed" eval 'at_random 2 dues-3 && ! cmp -s "$tmp/dues-1" "$tmp/dues-3"'
 (timeout -s KILL 1 "$B/bench/loop-client" --service kv --port "$port" --connections 8 --seconds 20; true) >/dev/null 2>&1
 check "kv, loop: a client beside it" run client --service kv --port "$port" --connections 2 --first 64 --iterations 50
 check "kv, loop: goes on after a client is killed" run client --service kv --port "$port" --connections 4 --iterations 100
@@ -105,7 +112,8 @@ FAULT_LAUNCH=2 LD_PRELOAD=$B/lib/fault.so run ports --way native --iterations 1
 [ $? -eq 1 ]
 report $? "ports: a lost launch is noticed"
 for words in "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
-    "server --service kv" "client --service mail --port 1" "file-read --folder $tmp/files --size 3" "throttle --blocks 0"; do
+    "server --service kv" "client --service mail --port 1" \
+    "client --service kv --port 1 --random" "file-read --folder $tmp/files --size 3" "throttle --blocks 0"; do
     # shellcheck disable=SC2086
     run $words
     [ $? -eq 2 ]
