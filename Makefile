@@ -206,7 +206,9 @@ bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the 
 cluster-bundle: all $(B)/bench/worker ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
 
-shipped: $(addprefix $(B)/bin/,weir-agent weir-compile weir-mps weir-selftest weirctl weir-device-plugin) $(addprefix $(B)/lib/,libweir.so libweir-nvml.so libweir-mps.so)
+SHIPPED_PROGRAMS := $(addprefix $(B)/bin/,weir-agent weir-compile weir-mps weir-selftest weirctl weir-device-plugin)
+SHIPPED_LIBRARIES := $(addprefix $(B)/lib/,libweir.so libweir-nvml.so libweir-mps.so)
+shipped: $(SHIPPED_PROGRAMS) $(SHIPPED_LIBRARIES)
 
 images: shipped $(B)/bin/burst $(B)/bin/filler ## build/images/*.tar: the images of deploy/Dockerfile and of the quick start's pods, without a container engine or a registry
 	$(Q)deploy/images.sh
@@ -218,13 +220,14 @@ release: shipped ## build/release/weir-VERSION: images, chart, SBOM, checksums; 
 reproduce: $(SETUP_STAMP) ## two releases of the current commit, built in different folders, are the same
 	$(Q)deploy/reproduce.sh
 
-install: all ## into $(DESTDIR)$(PREFIX)
+DEVELOPERS_PROGRAMS := $(addprefix $(B)/bin/,weir-sim weir-transform)
+install: shipped $(DEVELOPERS_PROGRAMS) $(B)/lib/libweir-loop.a ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION) $(DESTDIR)$(PREFIX)/include/weir/loop
 	install -m 644 runtime-lib/include/weir/weir.h runtime-lib/include/weir/loop.h runtime-lib/include/weir/loop.cuh \
 		runtime-lib/include/weir/loop-abi.h $(DESTDIR)$(PREFIX)/include/weir
 	install -m 644 runtime-lib/include/weir/loop/*.cuh $(DESTDIR)$(PREFIX)/include/weir/loop
-	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weir-mps $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(B)/lib/libweir-mps.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
+	install -m 755 $(SHIPPED_PROGRAMS) $(DEVELOPERS_PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(SHIPPED_LIBRARIES) $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 	install -m 644 $(B)/lib/libweir-loop.a $(DESTDIR)$(PREFIX)/lib
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)

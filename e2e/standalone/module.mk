@@ -1,4 +1,4 @@
-SHELL_TESTS += $(patsubst %,e2e/standalone/%.sh,coexec guest forms groups hints loop-programs memory-wait mps-per-level nvml profiles shares spatial spatial-closed storms version)
+SHELL_TESTS += $(patsubst %,e2e/standalone/%.sh,coexec guest forms groups hints install loop-programs memory-wait mps-per-level nvml profiles shares spatial spatial-closed storms version)
 
 # Linked with no driver: it opens one.
 PROGRAMS += reopen

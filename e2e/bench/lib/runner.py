@@ -239,6 +239,7 @@ def main():
         return 0 if results.check(experiments) and not problems else 1
     chosen = choose(options, experiments)
     if options.list:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `run --list | head`
         show(chosen)
         return 0
     if not options.names:
