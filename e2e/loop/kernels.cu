@@ -435,6 +435,15 @@ extern "C" __global__ void shared_out_by_four(weir::loop_args args, uint64_t *ou
 {
 	share_out<4>(args, out, n);
 }
+/* The same without callbacks, and so without out[3]. */
+extern "C" __global__ void shared_out_alone(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run_each_block<4>(reinterpret_cast<uint32_t *>(out + 2), static_cast<uint32_t>(n), [=](loop &, uint32_t i) {
+		add(out, 1);
+		add(out + 1, i);
+	});
+}
 
 /* Never comes to a scheduling point. out[0]: counts. */
 extern "C" __global__ void monopolist(weir::loop_args args, uint64_t *out, const char *, uint64_t)

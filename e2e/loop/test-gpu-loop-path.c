@@ -321,10 +321,11 @@ static void a_busy_kernel_leaves_when_it_must(void **state)
 /* A block that leaves in the middle of its chunk comes back to the rest of it. */
 static void numbers_drawn_are_kept(void **state)
 {
-	static const char *const kernels[] = {"shared_out", "shared_out_by_four"};
-	static const uint32_t chunks[] = {1, 4};
+	static const char *const kernels[] = {"shared_out", "shared_out_by_four",
+					      "shared_out_alone"};
+	static const uint32_t chunks[] = {1, 4, 4};
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
 		uint64_t n = 22;
 		begin(state);
 		w.params.args.check_cycles = 0;
@@ -332,12 +333,14 @@ static void numbers_drawn_are_kept(void **state)
 		must_leave(kernels[i], n, WEIR_LOOP_EVICTED | WEIR_LOOP_READY);
 		assert_int_equal(w.out[0], 1);
 		assert_int_equal(w.out[3], 0);
+		assert_int_equal(w.host.report.ended, 0);
 		w.host.hold = 0;
 		must_leave(kernels[i], n, 0);
+		assert_int_equal(w.host.report.ended, 1);
 		assert_int_equal(w.out[0], n);
 		assert_int_equal(w.out[1], (n - 1) * n / 2);
 		assert_int_equal(w.out[2], (n / chunks[i] + 1) * chunks[i]);
-		assert_int_equal(w.out[3], 1);
+		assert_int_equal(w.out[3], i < 2);
 	}
 }
 

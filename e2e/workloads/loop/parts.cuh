@@ -14,11 +14,7 @@ template <unsigned Chunk, class Part> static __device__ void loop_over(const wei
 {
 	weir::loop loop(args);
 
-	loop.run([=](weir::loop &l) {
-		weir::each_block<Chunk>(
-			l, p.ticket, p.total * p.repeat, [=](weir::loop &, unsigned n) { part(n); },
-			[](weir::loop &) {});
-	});
+	loop.run_each_block<Chunk>(p.ticket, p.total * p.repeat, [=](weir::loop &, unsigned n) { part(n); });
 }
 
 /* Threads of an SM of a data center GPU. With so many, a kernel has 32 registers. */

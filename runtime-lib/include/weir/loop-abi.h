@@ -135,7 +135,8 @@ WEIR_LOOP_ASSERT(sizeof(struct weir_loop_callback) == 128, "layout");
 struct weir_loop_block {
 	uint32_t done; /* callbacks with an answer that the block has not seen */
 	uint32_t used, ready, requests;
-	uint32_t started, ended, last, reserved0;
+	uint32_t started, ended, last;
+	uint32_t number; /* of run_each_block(): the body that it goes on with */
 	int32_t results[WEIR_LOOP_CALLBACKS_MAX];
 	struct weir_loop_callback callbacks[WEIR_LOOP_CALLBACKS_MAX];
 };

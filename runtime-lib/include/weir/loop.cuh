@@ -35,7 +35,8 @@
  *                            memory alone
  *   post_task_if_necessary   15 instructions of each warp and a barrier; no memory at all
  *   yield_if_needed          the same
- *   each_block               a barrier for each body; for each chunk an atomic operation on the ticket
+ *   each_block,              a barrier for each body; for each chunk an atomic operation on the ticket
+ *   run_each_block
  *   file, net, timer, host   a request over PCIe, the host's work, an answer over PCIe
  *   value                    a read of host memory
  *   exit                     two atomic operations in device memory

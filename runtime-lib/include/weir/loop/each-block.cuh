@@ -9,29 +9,55 @@ namespace weir
 namespace detail
 {
 
-/* From number @n on, which this block has drawn with the rest of its chunk. One barrier between two
+/* From number @n on, which this block has drawn with the rest of its chunk, until there are no more
+ * or the block is to leave. Returns the number with which it goes on. One barrier between two
  * bodies: the first thread draws the next chunk and looks while the others finish. */
-template <uint32_t Chunk, class Body, class Then>
-inline __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body,
-				 Then then)
+template <uint32_t Chunk, class Body>
+inline __device__ uint32_t each_until(loop &l, uint32_t *ticket, uint32_t total, uint32_t n,
+				      Body body)
 {
 	__shared__ uint32_t drawn[2]; /* one may be read while the other is written */
+	bool returns = false;
 
-	for (uint32_t turn = 0; n < total;) {
+	for (uint32_t turn = 0; n < total && !returns;) {
 		body(l, n);
 		bool draws = (n + 1) % Chunk == 0;
-		bool returns = l.must_return_([=] {
+		returns = l.must_return_([=] {
 			if (draws)
 				drawn[turn] = atomicAdd(ticket, Chunk);
 		});
 		n = draws ? drawn[turn] : n + 1;
 		turn ^= draws;
-		if (returns && n < total && l.post_task([=](loop &later) {
+	}
+	return n;
+}
+
+template <uint32_t Chunk, class Body, class Then>
+inline __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body,
+				 Then then)
+{
+	while (n < total) {
+		n = each_until<Chunk>(l, ticket, total, n, body);
+		if (n < total && l.post_task([=](loop &later) {
 			    each_from<Chunk>(later, ticket, total, n, body, then);
 		    }) == 0)
 			return;
 	}
 	then(l);
+}
+
+/* The first number of a block. */
+template <uint32_t Chunk> inline __device__ uint32_t draw(uint32_t *ticket)
+{
+	static_assert(Chunk >= 1 && Chunk <= 1024, "a chunk of 1 to 1024 numbers");
+	__shared__ uint32_t first;
+
+	if (first_thread())
+		first = atomicAdd(ticket, Chunk);
+	barrier();
+	uint32_t n = first;
+	barrier();
+	return n;
 }
 
 } // namespace detail
@@ -46,15 +72,27 @@ inline __device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint
 template <uint32_t Chunk = 1, class Body, class Then>
 inline __device__ void each_block(loop &l, uint32_t *ticket, uint32_t total, Body body, Then then)
 {
-	static_assert(Chunk >= 1 && Chunk <= 1024, "a chunk of 1 to 1024 numbers");
-	__shared__ uint32_t first;
+	detail::each_from<Chunk>(l, ticket, total, detail::draw<Chunk>(ticket), body, then);
+}
 
-	if (detail::first_thread())
-		first = atomicAdd(ticket, Chunk);
-	detail::barrier();
-	uint32_t n = first;
-	detail::barrier();
-	detail::each_from<Chunk>(l, ticket, total, n, body, then);
+template <uint32_t Chunk, class Body>
+inline __device__ void loop::run_each_block(uint32_t *ticket, uint32_t total, Body body)
+{
+	weir_loop_block &block = block_();
+	bool ended = block.ended != 0, comes_back = block.started != 0;
+	uint32_t n = block.number;
+
+	begin_();
+	if (!ended) {
+		if (!comes_back)
+			n = detail::draw<Chunk>(ticket);
+		n = detail::each_until<Chunk>(*this, ticket, total, n, body);
+		ended = n >= total;
+		ready_ = !ended; /* it has more to do */
+		if (detail::first_thread())
+			block.number = n;
+	}
+	leave_(ended);
 }
 
 } // namespace weir

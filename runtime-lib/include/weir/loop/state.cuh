@@ -73,9 +73,8 @@ using invoke_function = void (*)(loop &, uint32_t, int64_t);
 
 template <class F, class Run> __device__ void with_state(loop &l, uint32_t i, Run run);
 
-template <uint32_t Chunk, class Body, class Then>
-__device__ void each_from(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body,
-			  Then then);
+template <uint32_t Chunk, class Body>
+__device__ uint32_t each_until(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body);
 
 } // namespace detail
 
@@ -91,6 +90,12 @@ class loop
 	 * kernel must leave. In a later launch it goes on with the callbacks alone. The kernel
 	 * should end behind it. */
 	template <class F> __device__ void run(F start);
+
+	/* In place of run(), for a kernel that does nothing else than each_block(), and needs no
+	 * callback: @body(l, n). All of it is one function then, without a call and with fewer
+	 * registers, also when the kernel has come back. */
+	template <uint32_t Chunk = 1, class Body>
+	__device__ void run_each_block(uint32_t *ticket, uint32_t total, Body body);
 
 	/* @task(l) runs after the callbacks that are due before it. */
 	template <class F> __device__ int post_task(F task);
@@ -128,9 +133,9 @@ class loop
       private:
 	template <class F, class Run>
 	friend __device__ void detail::with_state(loop &, uint32_t, Run);
-	template <uint32_t Chunk, class Body, class Then>
-	friend __device__ void detail::each_from(loop &l, uint32_t *ticket, uint32_t total,
-						 uint32_t n, Body body, Then then);
+	template <uint32_t Chunk, class Body>
+	friend __device__ uint32_t detail::each_until(loop &l, uint32_t *ticket, uint32_t total,
+						      uint32_t n, Body body);
 
 	__device__ uint32_t mask_() const
 	{
