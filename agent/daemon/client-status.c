@@ -106,7 +106,7 @@ static void describe_compute(cJSON *object, const struct client *client)
 static void describe_yield(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
-	uint64_t needed = sms_needed(client), left = sms_left(client);
+	uint64_t needed = sms_needed(client), left = sms_left(client), given = sms_given(client);
 	char text[YIELD_TEXT_MAX];
 
 	if (tenant->yield_refused)
@@ -120,6 +120,8 @@ static void describe_yield(cJSON *object, const struct client *client)
 		json_add_number(object, "smsNeeded", needed);
 	if (left != SMS_UNKNOWN)
 		json_add_number(object, "smsLeft", left);
+	if (given != SMS_UNKNOWN)
+		json_add_number(object, "smsGiven", given);
 	cJSON_AddBoolToObject(object, "leavesPart",
 			      atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL);
 }

@@ -80,6 +80,11 @@ static void explain_sms(FILE *out, const struct client *client)
 		return;
 	fprintf(out, "    its work needs %llu SMs; higher levels leave it %llu\n",
 		(unsigned long long)sms_needed(client), (unsigned long long)sms_left(client));
+	if (sms_given(client) < atomic_load(&client->pages.status->gpu_sms))
+		fprintf(out,
+			"    MPS gives it %llu SMs: its kernels run on while higher levels need no "
+			"more than the others\n",
+			(unsigned long long)sms_given(client));
 	if (trial->slower > 0)
 		fprintf(out,
 			"    with the SMs that it needs its kernels take %.2f times as long as "

@@ -25,15 +25,22 @@ uint64_t sms_needed(const struct client *client)
 	return sms && client->yield != YIELD_WHOLE ? smaller(sms, all) : all;
 }
 
+uint64_t sms_given(const struct client *client)
+{
+	uint64_t all = gpu_sms(client), given = atomic_load(&client->pages.status->given_sms);
+
+	return all == SMS_UNKNOWN || !given ? all : smaller(given, all);
+}
+
 uint64_t sms_left(const struct client *client)
 {
-	uint64_t all = gpu_sms(client);
+	uint64_t all = gpu_sms(client), given = sms_given(client);
 
 	if (all == SMS_UNKNOWN || client->level >= WEIR_DEMAND_LEVELS || !client->gpu->open)
-		return all;
+		return given;
 	const struct weir_demand_page *page = client->gpu->region.pages[client->level].demand;
 	bool spatial = atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL;
 	if (spatial ? atomic_load(&page->whole) : atomic_load(&page->word))
 		return 0;
-	return spatial ? all - smaller(all, atomic_load(&page->sms)) : all;
+	return spatial ? smaller(all - smaller(all, atomic_load(&page->sms)), given) : given;
 }

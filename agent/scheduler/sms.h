@@ -9,5 +9,7 @@ struct client;
 
 /* That the client's work needs from lower-level clients now. */
 uint64_t sms_needed(const struct client *client);
+/* On which its kernels run at most: MPS may give its process a part only. */
+uint64_t sms_given(const struct client *client);
 /* That higher-level clients leave to it now. */
 uint64_t sms_left(const struct client *client);

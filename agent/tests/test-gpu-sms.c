@@ -265,7 +265,20 @@ static void test_sms_for_people(void **state)
 	page(0)->whole = 0;
 	controls[0].flags &= ~(unsigned)WEIR_CONTROL_SPATIAL;
 	assert_int_equal(sms_left(&clients[0]), 0); /* it waits for any demand */
+	controls[0].flags |= WEIR_CONTROL_SPATIAL;
+	statuses[0].given_sms = 106;
+	page(0)->sms = 20;
+	assert_int_equal(sms_given(&clients[0]), 106);
+	assert_int_equal(sms_left(&clients[0]), 106);
+	page(0)->sms = 30;
+	assert_int_equal(sms_left(&clients[0]), 102);
+	statuses[0].given_sms = 1000; /* hostile */
+	assert_int_equal(sms_given(&clients[0]), 132);
+	statuses[0].given_sms = 0;
+	page(0)->sms = 0;
+	assert_int_equal(sms_given(&clients[0]), 132);
 	statuses[0].flags = 0;
+	assert_true(sms_given(&clients[0]) == SMS_UNKNOWN);
 	assert_true(sms_left(&clients[0]) == SMS_UNKNOWN);
 	statuses[1].gpu_sms = 0; /* an older library */
 	assert_true(sms_needed(&clients[1]) == SMS_UNKNOWN);

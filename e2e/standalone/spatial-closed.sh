@@ -51,7 +51,9 @@ check "the agent is up" start_agent
 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 begin 65534 64
 low=$pid
 check "its kernels run" eventually 60 has_done 65534 20
+check "the agent knows on how many SMs it runs at most" eventually 30 shows 65534 smsGiven 10
 beside 4
+check "all its SMs are left to it" eventually 30 shows 65534 smsLeft 10
 check "it works on: so many SMs are free" eventually 60 has_done 65534 $((before + 20))
 end 65531 "$high"
 beside 12

@@ -80,6 +80,7 @@ void status_work(struct client *client, struct tick *tick)
 	atomic_store(&status->bytes_saved, preempting->bytes_saved);
 	atomic_store(&status->partial_leaves, preempting->partial_leaves);
 	atomic_store(&status->gpu_sms, sms_of(client)->of_gpu);
+	atomic_store(&status->given_sms, sms_of(client)->of_gpu - sms_unused(client));
 	atomic_store(&status->comparing, tuning_count(client));
 	workers_tell(client, status);
 	for (size_t i = 0; i < WEIR_YIELD_KINDS; i++) {

@@ -259,7 +259,11 @@ struct weir_status_page {
 	/* ns that a kernel has stayed on the GPU since gates closed behind it; the longest of the
 	 * client's streams. Not counted: while the hardware stops it. 0: there is none. */
 	_Atomic uint64_t overrun;
-	uint8_t reserved[WEIR_PAGE_SIZE - 520];
+	/* The SMs on which the client's kernels run at most: MPS gives its process no others. 0: an
+	 * older library. */
+	_Atomic uint32_t given_sms;
+	uint32_t reserved2;
+	uint8_t reserved[WEIR_PAGE_SIZE - 528];
 };
 
 static_assert(offsetof(struct weir_limit_page, wait_ms) == 16, "page layout");
@@ -299,5 +303,6 @@ static_assert(offsetof(struct weir_status_page, loops_blocked) == 448, "page lay
 static_assert(offsetof(struct weir_status_page, yield_samples) == 464, "page layout");
 static_assert(offsetof(struct weir_status_page, yield_predicted) == 496, "page layout");
 static_assert(offsetof(struct weir_status_page, overrun) == 512, "page layout");
+static_assert(offsetof(struct weir_status_page, given_sms) == 520, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_parts) == 408, "page layout");
