@@ -427,7 +427,8 @@ static void test_pod(void **state)
 	atomic_store(&fake.status->flags, WEIR_STATUS_CONCURRENT);
 	atomic_store(&fake.status->gpu_sms, 132);
 	cleanup(freep) char *sms = rig_status();
-	assert_non_null(strstr(sms, "\"smsNeeded\":0,\"smsLeft\":132,\"smsGiven\":132,\"leavesPart\":false"));
+	assert_non_null(strstr(
+		sms, "\"smsNeeded\":0,\"smsLeft\":132,\"smsGiven\":132,\"leavesPart\":false"));
 	/* So does a minimum rate, which same-level clients leave to it up to its share. */
 	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "0.8");
 	tell_changed(&agent);
