@@ -16,9 +16,7 @@ cat >>"$work/agent.yaml" <<END
 policy: coexec
 END
 
-# What the simulated driver takes for a daemon.
-mkdir "$work/mps" && touch "$work/mps/control"
-export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+under_mps
 
 # The papers' benchmarks NAMES, again and again, until its stop file is there.
 begin() { # UID NAMES

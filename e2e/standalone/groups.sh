@@ -13,9 +13,7 @@ echo "compile: {mode: ptx, cacheDir: $work/cache}" >>"$work/agent.yaml"
 # Before the rules of machine.sh: the first that fits decides.
 sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$work/agent.yaml"
 
-# What the simulated driver takes for a daemon.
-mkdir "$work/mps" && touch "$work/mps/control"
-export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+under_mps
 
 busy=
 start_small() { # BLOCKS

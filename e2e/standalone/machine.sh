@@ -74,6 +74,12 @@ status() { # JQ-ARGUMENT...
     "$B/bin/weirctl" status --json --socket "$work/control.sock" | jq "$@"
 }
 
+# Clients are under MPS from now on: what the simulated driver takes for a daemon.
+under_mps() {
+    mkdir "$work/mps" && touch "$work/mps/control"
+    export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+}
+
 # A program of ours as user UID, under libweir.
 governed() { # UID PROGRAM ARGUMENTS...
     local uid=$1 program=$2

@@ -15,9 +15,7 @@ policy: wfq
 scheduling: {quantum: 20ms}
 END
 
-# What the simulated driver takes for a daemon.
-mkdir "$work/mps" && touch "$work/mps/control"
-export CUDA_MPS_PIPE_DIRECTORY=$work/mps
+under_mps
 
 check "the agent is up" start_agent
 uids=(65532 65531 65530)

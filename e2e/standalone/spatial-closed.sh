@@ -8,27 +8,7 @@ prepare filler
 export WEIR_SIM_SMS=16 WEIR_SIM_BLOCK_US=500 WEIR_FORM=native
 sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$work/agent.yaml"
 
-# What the simulated driver takes for a daemon.
-mkdir "$work/mps" && touch "$work/mps/control"
-export CUDA_MPS_PIPE_DIRECTORY=$work/mps
-
-# A client that has work until its stop file is there.
-begin() { # UID BLOCKS
-    rm -rf "${work:?}/$1" && mkdir -m 777 "$work/$1"
-    governed "$1" filler --size "$2" --depth 2 --stop-file "$work/$1/stop" --ready-file "$work/$1/ready" \
-        >>"$work/filler-$1.log" 2>&1 &
-    clients[$!]="filler of $1"
-    pid=$!
-    check "a client of $1 with $2 blocks is at work" eventually 60 test -e "$work/$1/ready"
-}
-end() { # UID PID
-    touch "$work/$1/stop"
-    check "every value of $1 is right" wait "$2"
-    unset "clients[$2]"
-}
-shows() { # UID FIELD VALUE
-    [ "$(status "[.clients[] | select(.uid == $1) | .$2] | unique | tojson" -r)" = "[$3]" ]
-}
+. e2e/standalone/fillers.sh
 done_by() { status "[.clients[] | select(.uid == $1) | .launches] | add // 0"; }
 has_done() { [ "$(done_by "$1")" -ge "$2" ]; } # UID LAUNCHES
 

@@ -9,27 +9,7 @@ export WEIR_SIM_SMS=8 WEIR_SIM_BLOCK_US=500
 # Before the rules of machine.sh: the first that fits decides.
 sed -i 's|  rules:|  rules:\n    - {uid: 65529, level: high, yield: needed+0%}\n    - {uid: 65531, level: high, yield: needed}\n    - {uid: 65530, level: high, yield: needed+50%}|' "$work/agent.yaml"
 
-# What the simulated driver takes for a daemon.
-mkdir "$work/mps" && touch "$work/mps/control"
-export CUDA_MPS_PIPE_DIRECTORY=$work/mps
-
-# A client that has work until its stop file is there.
-begin() { # UID BLOCKS
-    rm -rf "${work:?}/$1" && mkdir -m 777 "$work/$1"
-    governed "$1" filler --size "$2" --depth 2 --stop-file "$work/$1/stop" --ready-file "$work/$1/ready" \
-        >>"$work/filler-$1.log" 2>&1 &
-    clients[$!]="filler of $1"
-    pid=$!
-    check "a client of $1 with $2 blocks is at work" eventually 60 test -e "$work/$1/ready"
-}
-end() { # UID PID
-    touch "$work/$1/stop"
-    check "every value of $1 is right" wait "$2"
-    unset "clients[$2]"
-}
-shows() { # UID FIELD VALUE
-    [ "$(status "[.clients[] | select(.uid == $1) | .$2] | unique | tojson" -r)" = "[$3]" ]
-}
+. e2e/standalone/fillers.sh
 # shown WORDS UID NEEDED LEFT-TO-LOW
 shown() {
     check "$1: it needs $3 SMs" eventually 30 shows "$2" smsNeeded "$3"
