@@ -139,7 +139,8 @@ bool sms_are_whole(const struct client *client)
 /* What the client adds to the sum of each page of @binding. */
 static uint32_t wanted(const struct client *client, const struct level_binding *binding)
 {
-	if (sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED)
+	if (sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED ||
+	    binding_flag(binding, WEIR_CONTROL_LEAVES))
 		return 0;
 	return (uint32_t)larger(sms_needed(client) & ~SMS_APART,
 				atomic_load(&sms_of(client)->kept));
@@ -279,6 +280,22 @@ static void set_places(const struct client *client, const struct level_binding *
 		else
 			clear_bit(&page->places, own);
 	}
+}
+
+void sms_withdraw_if_left(struct client *client, const struct level_binding *binding)
+{
+	if (binding_flag(binding, WEIR_CONTROL_LEAVES) &&
+	    atomic_load(&status_page(binding)->demand_sms))
+		sms_publish(client);
+}
+
+bool pages_say_too_much(const struct client *client, const struct level_binding *binding)
+{
+	uint64_t own = 1ull << binding->bit % 64;
+
+	return binding->level && binding->bit != WEIR_BIT_SHARED && !sms_are_whole(client) &&
+	       !binding_flag(binding, WEIR_CONTROL_LEAVES) &&
+	       atomic_load(&demand_page(binding->below[0])->whole) & own;
 }
 
 /* While the client leaves the GPU to others, the agent takes its bit away, and gives it back.

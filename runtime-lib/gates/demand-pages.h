@@ -123,6 +123,11 @@ void pages_clear(const struct level_binding *binding, const struct level_binding
 void pages_withdraw(struct client *client, const struct level_binding *binding, uint64_t gap);
 /* Worker: true: SMs stay shown without demand. Takes them back in time. */
 bool sms_stay(struct client *client, uint64_t now);
+/* Worker: a client that leaves the GPU to others needs no SMs. */
+void sms_withdraw_if_left(struct client *client, const struct level_binding *binding);
+/* Worker: its bit is in `whole`, but it needs only some SMs: when the agent gives it the bit back,
+ * it does not know what the client needs. */
+bool pages_say_too_much(const struct client *client, const struct level_binding *binding);
 /* No page of @from and higher levels has the bit. */
 void pages_take_from(const struct level_binding *binding, unsigned from);
 /* No `whole` has it. */

@@ -218,7 +218,8 @@ static void set_noted(struct client *client, const struct level_binding *binding
 	set_again(client, binding);
 }
 
-/* The agent fills new pages in as if all demand were for the whole GPU. */
+/* The agent fills new pages in as if all demand were for the whole GPU. So it does with the demand
+ * of a client that has left the GPU to others. */
 static void unset_whole(struct client *client, const struct level_binding *binding)
 {
 	if (!sms_are_whole(client))
@@ -364,6 +365,12 @@ static bool is_lately(const struct client *client, const struct tick *tick)
 void demand_work(struct client *client, struct tick *tick)
 {
 	bool demanding = expire(client, tick->now);
+
+	sms_withdraw_if_left(client, tick->binding);
+	if (atomic_load(&demand_of(client)->shown) && pages_say_too_much(client, tick->binding)) {
+		set_noted(client, tick->binding);
+		unset_whole(client, tick->binding);
+	}
 
 	tick->demand_now = atomic_load(&demand_of(client)->shown);
 	tick->demanding = sms_stay(client, tick->now) || demanding || tick->demand_now;

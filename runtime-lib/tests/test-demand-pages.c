@@ -377,6 +377,42 @@ static void the_top_level_measures_while_the_agent_compares(void **state)
 	end(n);
 }
 
+static void give_bit_back(void)
+{
+	atomic_store(&agent.control->flags, WEIR_CONTROL_RATED);
+	for (unsigned q = 0; q < 2; q++) {
+		atomic_fetch_or(&agent.demand[q]->whole, OWN);
+		atomic_fetch_or(&agent.demand[q]->word, OWN);
+	}
+}
+
+/* The agent takes its bit away meanwhile, and does not know what it needs when it gives it back. */
+static void a_client_that_leaves_needs_nothing(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	atomic_store(&agent.control->flags, WEIR_CONTROL_RATED | WEIR_CONTROL_LEAVES);
+	launch(n, 1, 2);
+	assert_true(all_clear());
+	give_bit_back();
+	assert_true(eventually(!agent.demand[0]->whole && !agent.demand[1]->whole));
+	assert_shown(0, 2);
+	/* In the middle of its work. */
+	atomic_store(&agent.control->flags, WEIR_CONTROL_RATED | WEIR_CONTROL_LEAVES);
+	for (unsigned q = 0; q < 2; q++)
+		atomic_fetch_and(&agent.demand[q]->word, ~OWN);
+	assert_true(eventually(all_clear()));
+	give_bit_back();
+	assert_true(eventually(!agent.demand[0]->whole && !agent.demand[1]->whole));
+	assert_shown(0, 2);
+	/* What needs all stays so. */
+	launch(n, 1, 4);
+	assert_shown(OWN, 0);
+	atomic_store(&agent.control->flags, 0);
+	end(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -393,6 +429,7 @@ int main(void)
 		cmocka_unit_test(one_that_leaves_shows_nothing),
 		cmocka_unit_test(launches_tell_what_they_needed),
 		cmocka_unit_test(the_top_level_measures_while_the_agent_compares),
+		cmocka_unit_test(a_client_that_leaves_needs_nothing),
 	};
 
 	driver_load();
