@@ -6,6 +6,8 @@
 
 #include "weir/base.h"
 
+#define PAUSES 8 /* after about so many shorter ones, a long pause is forgotten */
+
 /* Those that run come first. */
 static uint64_t rank(const struct run_queue_entry *entry)
 {
@@ -25,6 +27,16 @@ static bool preempts(const struct run_queue_entry *waiting, const struct run_que
 	return waiting->queue->concurrent && !current->coexec.runs;
 }
 
+/* The longest of the latest pauses. Nobody waits for the end of a pause of COEXEC_GRACE or more, so
+ * those do not count. */
+static void note_pause(struct run_queue_entry *entry)
+{
+	uint64_t pause = entry->queue->now - entry->left, *longest = &entry->coexec.pause;
+
+	if (entry->left && pause < COEXEC_GRACE)
+		*longest = larger(pause, *longest - *longest / PAUSES);
+}
+
 /* A client that had no work saves nothing up. */
 static void arrived(struct run_queue_entry *entry)
 {
@@ -32,6 +44,7 @@ static void arrived(struct run_queue_entry *entry)
 
 	if (entry->coexec.served < service)
 		entry->coexec.served = service;
+	note_pause(entry);
 }
 
 /* Served least by what it was charged: what a client reports about itself does not count. */

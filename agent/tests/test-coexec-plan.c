@@ -20,6 +20,7 @@
 #define STEP    500000ull
 #define CLIENTS 6u
 #define THINGS  2u /* that the GPU has one of: arithmetic, memory */
+#define PERIOD  (25 * MS)
 #define FIT     8u /* workers of a kernel that an SM holds */
 
 static uint64_t state;
@@ -36,9 +37,10 @@ struct program {
 	double uses[THINGS], needs, harm;
 	uint64_t launch;
 	bool unbounded;
-	double tax;  /* of its form */
-	double gaps; /* between launches */
-	bool silent; /* it reports nothing as done */
+	double tax;     /* of its form */
+	double gaps;    /* between launches */
+	bool silent;    /* it reports nothing as done */
+	uint64_t pause; /* ns of each PERIOD in which it has no work */
 };
 
 static const struct program arithmetic = {{1, 0.1}, 3, 0, 2 * MS, false};
@@ -132,6 +134,7 @@ static void work(unsigned i, double ns)
 {
 	struct run_queue_entry *entry = &world.entries[i];
 	double launch = (double)world.programs[i]->launch;
+	unsigned queued = world.now % PERIOD < PERIOD - world.programs[i]->pause ? 2 : 0;
 
 	world.done[i] += ns;
 	while (world.reported[i] + launch <= world.done[i]) {
@@ -142,7 +145,8 @@ static void work(unsigned i, double ns)
 	if (!world.programs[i]->silent)
 		entry->coexec.executed = (uint64_t)world.reported[i];
 	entry->coexec.launched = entry->coexec.executed + 2 * world.programs[i]->launch;
-	run_queues_work(&world.queues, entry, 2, 2 * world.programs[i]->launch, world.now);
+	run_queues_work(&world.queues, entry, queued, queued * world.programs[i]->launch,
+			world.now);
 }
 
 static void check_plan(const struct coexec_plan *plan)
@@ -476,7 +480,7 @@ static void test_one_leaves(void **unused)
 	pass(2000 * MS);
 	assert_true(other->workers && other->together);
 	run_queues_work(&world.queues, &world.entries[1], 0, 0, world.now);
-	for (uint64_t end = world.now + 2 * COEXEC_GRACE; world.now < end; world.now += MS)
+	for (uint64_t end = world.now + 2 * COEXEC_LINGER; world.now < end; world.now += MS)
 		run_queues_decide(&world.queues, world.now);
 	assert_false(other->workers || other->together);
 }
@@ -513,6 +517,15 @@ static void test_unlike_kernels_pair(void **unused)
 	assert_true(throughput(2000 * MS) > 0.95 * best);
 }
 
+/* And nothing else. */
+static void know_alone(unsigned n, const struct program *const *programs)
+{
+	memset(&world.found, 0, sizeof(world.found));
+	for (unsigned i = 0; i < n; i++)
+		coexec_memory_put(&world.found, (uint64_t[]){(uintptr_t)programs[i]}, 1,
+				  (uint8_t[COEXEC_MOST]){0}, 1);
+}
+
 static void know_pair(const struct program *a, const struct program *b, double speed_up)
 {
 	coexec_memory_put(&world.found, (uint64_t[]){(uintptr_t)a, (uintptr_t)b}, 2,
@@ -526,10 +539,7 @@ static void test_partners_are_shared(void **unused)
 	const struct coexec_plan *plan = &world.queues.levels[0].plan;
 
 	(void)unused;
-	memset(&world.found, 0, sizeof(world.found));
-	for (unsigned i = 0; i < 4; i++)
-		coexec_memory_put(&world.found, (uint64_t[]){(uintptr_t)programs[i]}, 1,
-				  (uint8_t[COEXEC_MOST]){0}, 1);
+	know_alone(4, programs);
 	know_pair(&arithmetic, &streaming, 1.5);
 	know_pair(&arithmetic, &taxed, 1.4);
 	know_pair(&poison, &streaming, 1.5);
@@ -545,6 +555,27 @@ static void test_partners_are_shared(void **unused)
 	pass(COEXEC_TURN + COEXEC_LOOK);
 	assert_int_equal(plan->n, 2);
 	assert_true(world.entries[1].coexec.together && world.entries[3].coexec.together);
+}
+
+/* One that pauses all the time stays a member. */
+static void test_one_pauses(void **unused)
+{
+	static const struct program pausing = {
+		{0.1, 1}, 4, .launch = MS, .pause = 2 * COEXEC_LINGER};
+	static const struct program *const programs[] = {&arithmetic, &pausing};
+	unsigned paused = 0;
+
+	(void)unused;
+	know_alone(2, programs);
+	know_pair(&arithmetic, &pausing, 1.5);
+	begin(2, programs);
+	pass(200 * MS);
+	for (unsigned i = 0; i < 200; i++) {
+		pass(MS);
+		assert_int_equal(world.queues.levels[0].plan.n, 2);
+		paused += !world.entries[1].active;
+	}
+	assert_in_range(paused, 20, 60);
 }
 
 static void test_several(void **unused)
@@ -658,6 +689,7 @@ int main(void)
 		cmocka_unit_test(test_changing_kernels),
 		cmocka_unit_test(test_known_kernels_join_at_once),
 		cmocka_unit_test(test_one_leaves),
+		cmocka_unit_test(test_one_pauses),
 		cmocka_unit_test(test_below_others),
 		cmocka_unit_test(test_unlike_kernels_pair),
 		cmocka_unit_test(test_partners_are_shared),

@@ -122,7 +122,7 @@ static double rate_of(unsigned i)
 		n += runs(k);
 	}
 	if (n == 1)
-		return 1;
+		return workers_of(i) < fit(i) ? rate : 1;
 	if (all > 1.3) /* they do not fit: the hardware lets them take turns */
 		return 1.0 / n;
 	for (unsigned k = 0; k < N; k++) {
@@ -443,6 +443,82 @@ static void test_queues_after_pairs(void **unused)
 	assert_true(sum / n > 1.22);
 }
 
+/* From now on these have work all the time, and no others. */
+static void let_stay(const unsigned *kernels, unsigned n)
+{
+	for (unsigned i = 0; i < N; i++) {
+		world.until[i] = world.reported[i];
+		world.stays[i] = false;
+	}
+	for (unsigned k = 0; k < n; k++)
+		world.stays[kernels[k]] = true;
+}
+
+static double work_of_all(void)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < N; i++)
+		sum += world.done[i];
+	return sum;
+}
+
+/* What a client got beside others that are gone is not held against it. Two compute-bound kernels
+ * do not run beside each other while the memory-bound one waits that goes well with both. */
+static void test_three_after_pairs(void **unused)
+{
+	static const unsigned three[] = {CURVE_VA, CURVE_MRI, CURVE_GCEDD};
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+	double before;
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	begin(1);
+	for (size_t i = 0; i < countof(measured_pairs); i++) {
+		let_stay(measured_pairs[i].kernels, 2);
+		for (uint64_t end = world.now + 1600 * MS; world.now < end;)
+			step();
+	}
+	let_stay(three, countof(three));
+	step();
+	for (unsigned i = 0; i < countof(three); i++) {
+		uint64_t served = world.entries[three[i]].coexec.served;
+		assert_in_range(served, plan->service, plan->service + 100 * MS);
+	}
+	before = work_of_all();
+	for (uint64_t end = world.now + 3000 * MS; world.now < end;)
+		step();
+	double found = (work_of_all() - before) / (3000 * MS);
+	print_message("three kernels: %.3f of sequential\n", found);
+	assert_true(found > 1.22);
+}
+
+/* Launches that were queued have the workers of the former turn. So a turn is many times as long as
+ * these take. */
+static void test_turns_repay_the_change(void **unused)
+{
+	const struct coexec_plan *plan = &world.queues.levels[0].plan;
+	unsigned turns = 0;
+
+	(void)unused;
+	memset(&world.found, 0, sizeof(world.found));
+	for (size_t i = 0; i < countof(measured_pairs); i++)
+		run_pair(&measured_pairs[i]);
+	begin(1);
+	for (unsigned i = 0; i < N; i++)
+		world.stays[i] = true;
+	for (uint64_t end = world.now + 6000 * MS; world.now < end;) {
+		uint64_t since = plan->turn_since, changed_in = plan->changed_in;
+		bool pair = plan->n == 2;
+		step();
+		if (!pair || plan->turn_since == since)
+			continue;
+		turns++;
+		assert_in_range(world.now - since, smaller(15 * changed_in, 1900 * MS), UINT64_MAX);
+	}
+	assert_in_range(turns, 5, 60);
+}
+
 /* Short work that comes after a pause tries no sets that seldom gain: it would not last until that
  * is repaid. */
 static void test_short_queue_after_a_pause(void **unused)
@@ -473,6 +549,8 @@ int main(void)
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_short_queues),
 		cmocka_unit_test(test_short_queue_after_a_pause),
+		cmocka_unit_test(test_turns_repay_the_change),
+		cmocka_unit_test(test_three_after_pairs),
 	};
 	const char *seed = getenv("SEED");
 

@@ -18,7 +18,8 @@
 /* All times are in ns of the level's clock, which stands while higher levels run. */
 #define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */
 #define COEXEC_TURN      100000000ull   /* of several, then those that got less have theirs; */
-#define COEXEC_REPAYS    4u             /* or so many times what the search for it took */
+#define COEXEC_REPAYS    4u             /* or so many times what the search for it took, */
+#define COEXEC_CHANGES   16u            /* or the time until launches had its workers */
 #define COEXEC_EXPLORES  8u             /* of the time such a part may go to adding to a set */
 #define COEXEC_WINDOW    30000000ull    /* a measurement, at least */
 #define COEXEC_LONGEST   200000000ull   /* a measurement, or the wait for it, at most; */
@@ -26,7 +27,8 @@
 #define COEXEC_LIMIT     2000000000ull  /* but no more than that */
 #define COEXEC_GIVE_UP   5000000000ull  /* a search, at most, and the turn that repays it */
 #define COEXEC_LOOK      5000000ull     /* between two looks for one that may join */
-#define COEXEC_GRACE     20000000ull    /* without work, then a client has left the others */
+#define COEXEC_LINGER    2000000ull     /* without work, then a client has left the others; */
+#define COEXEC_GRACE     20000000ull    /* or twice its `pause`, but at most so long */
 #define COEXEC_SOLO      2000000000ull  /* in which a client's forms are found, at most; */
 #define COEXEC_CLOSED    300000000ull   /* or so long, if it has one, or none is to come */
 #define COEXEC_GAIN      0.03           /* of all together: less is not worth it */
@@ -55,6 +57,7 @@ struct coexec_client {
 	bool known;          /* of this one or an earlier one */
 	double alone;        /* ns of work in a ns; 0: it reported nothing */
 	uint64_t served;     /* ns that it was charged, by weight */
+	uint64_t pause;      /* ns without work, until it has some again; the longest lately */
 	uint64_t solo_since; /* its forms are looked for; 0: not yet */
 	bool formed;         /* they are found; then it shows its speed alone, without them */
 	uint64_t refused;    /* the plan's `sets` when it was tried in vain */
@@ -81,11 +84,12 @@ struct coexec_plan {
 	unsigned lost;
 	uint64_t since;                  /* of the phase */
 	uint64_t turn_since;             /* the members run */
-	uint64_t service;                /* what the one that began had got by then */
+	uint64_t service;                /* that each client with work got, at least */
 	uint64_t looked;                 /* for one that may join */
 	uint64_t sets;                   /* counts the sets of members that were settled */
 	uint64_t searches;               /* counter */
 	uint64_t search_since, searched; /* the last search: its begin, and how long it took */
+	uint64_t changed_in;             /* ns until launches had the members' workers */
 	uint64_t idle_since;             /* no client has had work; 0: some has */
 	uint64_t begun, explored; /* first turn, or later; ns of searches that were unlikely */
 };

@@ -58,21 +58,30 @@ static double hope(struct coexec_plan *plan, const struct run_queue_entry *entry
 	return !unlikely || may_explore(plan, coexec_clock(entry->queue)) ? least : 0;
 }
 
-/* The best pair of @entry and one that waits; 1: it takes its turn. */
+/* 1: @other is no partner for @entry, or a bad one: each takes its turn. */
+static double pair_with(const struct run_queue_entry *entry, const struct run_queue_entry *other,
+			struct coexec_memory *memory)
+{
+	double hoped;
+
+	if (!other || other == entry || other->coexec.together)
+		return 1;
+	hoped = hope_of_pair(memory, other->coexec.kernel.number, entry->coexec.kernel.number);
+	return hoped > 1 ? hoped : 1;
+}
+
+/* The best pair of @entry and one that is no member. */
 static double best_elsewhere(const struct run_queue *queue, const struct run_queue_entry *entry,
 			     struct coexec_memory *memory)
 {
 	const struct run_queue_entry *other;
 	unsigned n = 0;
-	double most = 1;
+	double most = pair_with(entry, queue->current, memory);
 
 	DL_FOREACH (queue->waiting, other) {
 		if (++n > OTHERS)
 			break;
-		if (other == entry || other->coexec.together)
-			continue;
-		double pair = hope_of_pair(memory, other->coexec.kernel.number,
-					   entry->coexec.kernel.number);
+		double pair = pair_with(entry, other, memory);
 		most = pair > most ? pair : most;
 	}
 	return most;

@@ -187,6 +187,15 @@ static struct run_queue_entry *least_served(const struct run_queue *queue)
 	return found;
 }
 
+/* Each client that has work got at least so much: those that come from now on did, too. */
+static void note_service(struct run_queue *queue)
+{
+	const struct run_queue_entry *least = least_served(queue);
+
+	if (least)
+		queue->plan.service = larger(queue->plan.service, least->coexec.served);
+}
+
 /* Time without work is not saved up for trying sets: what comes after a pause may be short. */
 static void note_pause(struct coexec_plan *plan, uint64_t now)
 {
@@ -213,12 +222,21 @@ static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 	add(plan, entry);
 	plan->speed_up = 1;
 	plan->shrunk = false;
-	plan->searched = 0;
+	plan->searched = plan->changed_in = 0;
 	plan->turn_since = now;
 	plan->looked = now - COEXEC_LOOK;
-	plan->service = entry->coexec.served;
 	plan->now = (struct coexec_configuration){{0}};
 	coexec_measure(plan, now);
+}
+
+/* The search, and launches with former workers, are a small part of it. */
+static uint64_t turn_of_several(const struct coexec_plan *plan)
+{
+	uint64_t search = smaller(COEXEC_REPAYS * plan->searched, COEXEC_GIVE_UP);
+	uint64_t change = smaller(COEXEC_CHANGES * plan->changed_in, COEXEC_LIMIT);
+
+	return plan->phase == COEXEC_SETTLING ? COEXEC_GIVE_UP
+					      : larger(COEXEC_TURN, larger(search, change));
 }
 
 /* The first turn of a client lasts until its speed alone is known. One that has another kernel gets
@@ -231,13 +249,21 @@ static bool turn_is_over(const struct run_queue *queue)
 	const struct run_queue_entry *next;
 
 	if (plan->n > 1)
-		turn = larger(COEXEC_TURN, smaller(COEXEC_REPAYS * plan->searched, COEXEC_GIVE_UP));
+		turn = turn_of_several(plan);
 	else if (!first->measured)
 		turn = larger(turn, COEXEC_CLOSED);
 	if (plan->searching || !first->known || coexec_clock(queue) - plan->turn_since < turn)
 		return false;
 	next = least_served(queue);
 	return next && !next->coexec.together;
+}
+
+/* A client that pauses between its launches is expected back. */
+static bool has_left(const struct run_queue_entry *entry)
+{
+	uint64_t stays = smaller(larger(COEXEC_LINGER, 2 * entry->coexec.pause), COEXEC_GRACE);
+
+	return !entry->active && entry->queue->now - entry->left >= stays;
 }
 
 /* Members without work stay for a while, if others have some. */
@@ -249,7 +275,7 @@ static void drop_idle(struct run_queue *queue)
 	for (unsigned i = plan->n; i-- > 0;) {
 		const struct run_queue_entry *entry = plan->members[i];
 		active += entry->active;
-		if (!entry->active && queue->now - entry->left >= COEXEC_GRACE)
+		if (has_left(entry))
 			remove_at(plan, i);
 	}
 	if (!active)
@@ -389,8 +415,11 @@ static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memo
 	/* Launches of seconds, or a client that reports nothing. */
 	if (plan->searching && now - plan->search_since >= COEXEC_GIVE_UP)
 		end_search(plan, memory, now);
-	if (plan->phase == COEXEC_SETTLING && coexec_is_settled(plan, now))
+	if (plan->phase == COEXEC_SETTLING && coexec_is_settled(plan, now)) {
+		if (plan->n > 1 && !plan->searching && !plan->searched)
+			plan->changed_in = now - plan->since;
 		coexec_measure(plan, now);
+	}
 	if (plan->phase != COEXEC_MEASURING)
 		return;
 	coexec_look_at_ends(plan, now);
@@ -411,6 +440,7 @@ void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 	}
 	for (unsigned i = 0; i < plan->n; i++)
 		coexec_recognise(&plan->members[i]->coexec, memory);
+	note_service(queue);
 	drop_idle(queue);
 	if (plan->n && plan->shrunk)
 		go_on_with_fewer(plan, memory, now);

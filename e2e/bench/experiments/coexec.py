@@ -6,7 +6,7 @@ import importlib.util
 import random
 import statistics
 
-from coexec import COMPUTE, MEMORY, Kernels, Timeline, Torch, makespan, speed_up, watch
+from coexec import COMPUTE, MEMORY, Kernels, Pair, Timeline, Torch, makespan, speed_up, watch
 from node import Failure
 from report import at_least, at_most
 from workers import SLOTS
@@ -22,7 +22,9 @@ NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS
 
+PARTS = PAIRS, THREE_OR_FOUR, QUEUE, PYTORCH = "pairs", "several", "queue", "torch"  # of --parts
 SECONDS, TAIL = 1.6, 0.4  # of a pair under the policy; the last of them, when it has found its configuration
+LEARN = 0.8  # seconds of a pair, where it is only to be remembered
 ORDERS, QUEUE_MS, APART_MS = 4, 150, 3  # of the queue: orders of arrival; alone, each kernel; between two arrivals
 SEVERAL = (("RED", "MM", "MD5"), ("VA", "MRI", "GCEDD"), ("RED", "VA", "MM", "MRI"))
 SEVERAL_SECONDS = 3.0
@@ -33,8 +35,8 @@ def best_partner(pairs, name):
     return max((pair for pair in pairs if name in pair.names), key=lambda pair: pair.highest)
 
 
-def judge_pairs(bench, kernels, pairs):
-    best = {name: best_partner(pairs, name) for name in kernels.names if any(name in pair.names for pair in pairs)}
+def judge_pairs(bench, pairs):
+    best = {name: best_partner(pairs, name) for pair in pairs for name in pair.names}
     of = list({pair.names: pair for pair in best.values()}.values())
     mean = {way: statistics.fmean(getattr(pair, way) for pair in of) for way in ("highest", "mps", "slices")}
     all_mean = statistics.fmean(pair.highest for pair in pairs)
@@ -96,6 +98,7 @@ def judge_several(bench, kernels):
         found = seen.speed_up(jobs, kernels.alone, seconds / 2, seconds - 0.01)
         bench.report.judge(f"{'_'.join(names)}: speed-up over the best of MPS and sequential", found / max(mps, 1), BOUNDS["several"],
                            f"{found:.2f}x over sequential, MPS {mps:.2f}x; {seen.together:.1f} of {len(jobs)} at the same time on average")
+        print(f"    {'_'.join(names)}: {seen.timeline}", flush=True)
 
 
 def judge_torch(bench, kernels):
@@ -135,26 +138,43 @@ def judge_results(bench, kernels):
         bench.report.holds("results are right", False, str(failure))
 
 
-def run(bench):
-    few = bench.node.simulated
-    memory, compute = (("VA", "TRI"), ("GCEDD",)) if few else (tuple(MEMORY), tuple(COMPUTE))
-    kernels = Kernels(bench, [*memory, *compute])
-    bounded = [name for name in kernels.names if kernels.parts[name]]
-    bench.report.holds("kernels whose blocks can be bounded", bool(bounded), f"{len(bounded)} of {len(kernels.names)}")
-    pairs = [kernels.pair(a, b) for a in memory for b in compute if a in bounded and b in bounded]
-    pairs = [pair for pair in pairs if pair.by]
-    if not pairs:
+def measure_pairs(bench, kernels, pairs):
+    """By hand and under the policy."""
+    found = [pair for pair in (kernels.pair(*names) for names in pairs) if pair.by]
+    if not found:
         bench.report.failed("no pair fits on an SM")
         return
+    judge_pairs(bench, found)
+    kernels.pool.set_policy("coexec")
+    judge_search(bench, kernels, found)
+
+
+def learn_pairs(kernels, pairs):
+    """The policy finds their configurations, which it remembers."""
+    kernels.pool.set_policy("coexec")
+    for names in pairs:
+        run_pair(kernels, Pair(names, {}), LEARN)
+
+
+def run(bench):
+    few, parts = bench.node.simulated, bench.part_of(PARTS)
+    memory, compute = (("VA", "TRI"), ("GCEDD",)) if few else (tuple(MEMORY), tuple(COMPUTE))
+    kernels = Kernels(bench, [*memory, *compute], slices=PAIRS in parts)
+    bounded = [name for name in kernels.names if kernels.parts[name]]
+    bench.report.holds("kernels whose blocks can be bounded", bool(bounded), f"{len(bounded)} of {len(kernels.names)}")
     bench.report.cut(f"{len(kernels.names)} kernels of ours, of which RED, VA, HST, MM and GCEDD are FlexSched's: most others of its 13 are "
                      "bound by neither memory nor arithmetic on this GPU")  # fmt: skip
-    judge_pairs(bench, kernels, pairs)
-    kernels.pool.set_policy("coexec")
-    judge_search(bench, kernels, pairs)
-    judge_several(bench, kernels)
-    judge_queue(bench, kernels)
-    if importlib.util.find_spec("torch") and not few:
-        judge_torch(bench, kernels)
+    pairs = [(a, b) for a in memory for b in compute if a in bounded and b in bounded]
+    if PAIRS in parts:
+        measure_pairs(bench, kernels, pairs)
     else:
+        learn_pairs(kernels, pairs)
+    if THREE_OR_FOUR in parts:
+        judge_several(bench, kernels)
+    if QUEUE in parts:
+        judge_queue(bench, kernels)
+    if PYTORCH in parts and importlib.util.find_spec("torch") and not few:
+        judge_torch(bench, kernels)
+    elif PYTORCH in parts:
         bench.report.cut("no PyTorch among those that run together: it is not there")
     judge_results(bench, kernels)

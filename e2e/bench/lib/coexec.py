@@ -134,6 +134,16 @@ class Watched:
         return tuple(workers) if n == len(workers) else None
 
     @property
+    def timeline(self):
+        """`seconds workers+workers…`, with ? while numbers of workers are tried."""
+        lines = []
+        for now, searching, workers, _ in self.samples:
+            line = "+".join(map(str, workers)) + " ?" * searching
+            if not lines or lines[-1][1] != line:
+                lines.append((now, line))
+        return ", ".join(f"{now:.2f} {line}" for now, line in lines)
+
+    @property
     def together(self):
         """Clients that ran at the same time in the later half, on average."""
         return statistics.fmean(n for *_, n in self.samples[len(self.samples) // 2 :])
