@@ -291,11 +291,14 @@ void sms_withdraw_if_left(struct client *client, const struct level_binding *bin
 
 bool pages_say_too_much(const struct client *client, const struct level_binding *binding)
 {
-	uint64_t own = 1ull << binding->bit % 64;
+	uint64_t own = 1ull << binding->bit % 64, whole = 0;
 
-	return binding->level && binding->bit != WEIR_BIT_SHARED && !sms_are_whole(client) &&
-	       !binding_flag(binding, WEIR_CONTROL_LEAVES) &&
-	       atomic_load(&demand_page(binding->below[0])->whole) & own;
+	if (binding->bit == WEIR_BIT_SHARED || sms_are_whole(client) ||
+	    binding_flag(binding, WEIR_CONTROL_LEAVES))
+		return false;
+	for (unsigned q = 0; q < binding->level; q++)
+		whole |= load_relaxed(&demand_page(binding->below[q])->whole);
+	return whole & own;
 }
 
 /* While the client leaves the GPU to others, the agent takes its bit away, and gives it back.
