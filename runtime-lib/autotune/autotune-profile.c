@@ -39,12 +39,11 @@ static bool take_choice(struct autotuner *tuner, const struct kernel_facts *fact
 
 /* A first launch may take several times as long as all that follow. So the time measured here says
  * nothing yet: check_time() finds out whether the profile is wrong. */
-bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situation *at,
-			   const struct kernel_facts *facts, const struct weir_profile *profile)
+bool autotune_try_profile(struct autotuner *tuner, const struct kernel_facts *facts,
+			  const struct weir_profile *profile, uint32_t in_use[WAITING_COUNT])
 {
 	uint64_t measured = tuner->native;
 	size_t n = tuner->n;
-	uint32_t in_use[WAITING_COUNT];
 
 	if (autotune_forces(tuner->settings) || tuner->tuned_for)
 		return false;
@@ -58,13 +57,18 @@ bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situat
 		}
 	}
 	tuner->first = n;
+	return true;
+}
+
+void autotune_settle_profile(struct autotuner *tuner, const struct autotune_situation *at,
+			     const uint32_t in_use[WAITING_COUNT])
+{
 	tuner->tuned_for = tuner->native;
 	tuner->outliers = 0;
 	tuner->postponed = 0;
 	tuner->profiled = true;
 	autotune_expect_evictions(tuner, at);
 	candidate_settle_known(tuner, in_use, "by its profile");
-	return true;
 }
 
 bool autotune_fits_profile(const struct autotuner *tuner, uint32_t candidate, uint64_t ns)

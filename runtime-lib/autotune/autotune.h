@@ -87,10 +87,13 @@ enum autotune_need autotune_need(const struct autotuner *tuner,
 				 const struct autotune_situation *at);
 void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at,
 		    const struct kernel_facts *facts);
-/* The same with what another process found out about this kernel. False: the
- * kernel cannot be launched so here. */
-bool autotune_take_profile(struct autotuner *tuner, const struct autotune_situation *at,
-			   const struct kernel_facts *facts, const struct weir_profile *profile);
+/* The same with what another process found out about this kernel, in two steps. False: the kernel
+ * cannot be launched so here. Between the steps the caller tells the kernel's time: launches may
+ * take what is settled at once. */
+bool autotune_try_profile(struct autotuner *tuner, const struct kernel_facts *facts,
+			  const struct weir_profile *profile, uint32_t in_use[WAITING_COUNT]);
+void autotune_settle_profile(struct autotuner *tuner, const struct autotune_situation *at,
+			     const uint32_t in_use[WAITING_COUNT]);
 /* What this process found out, without the geometry. False: nothing yet. */
 bool autotune_make_profile(const struct autotuner *tuner, struct weir_profile *out);
 void autotune_no_forms(struct autotuner *tuner, const char *why);

@@ -102,17 +102,19 @@ bool profile_take(const struct profile_subject *subject, const struct autotune_s
 		find(subject->function, subject->geometry, facts->sms, latency);
 	struct kernel_time *kernel = time_of(subject->key);
 	struct weir_profile inferred;
+	uint32_t in_use[WAITING_COUNT];
 
 	if (!profile && atomic_load(&subject->tuner->assumed) &&
 	    infer(subject->function, subject->geometry, facts->sms, latency, &inferred))
 		profile = &inferred;
 
-	if (!profile || !autotune_take_profile(subject->tuner, at, facts, profile))
+	if (!profile || !autotune_try_profile(subject->tuner, facts, profile, in_use))
 		return false;
 	if (kernel)
 		kernel_is_profiled(kernel, subject->key, profile->native);
 	if (kernel && profile->eviction_cost && !atomic_load(&kernel->eviction))
 		kernel_learn_eviction(kernel, subject->key, profile->eviction_cost);
+	autotune_settle_profile(subject->tuner, at, in_use);
 	return true;
 }
 

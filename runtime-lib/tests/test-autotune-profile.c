@@ -56,6 +56,18 @@ static bool same(const struct autotuner *one, const struct autotuner *other, enu
 	       memcmp(&left->hidden, &right->hidden, sizeof(left->hidden)) == 0;
 }
 
+/* False: the kernel cannot be launched so. */
+static bool settle(struct autotuner *tuner, const struct autotune_situation *at,
+		   const struct kernel_facts *of, const struct weir_profile *profile)
+{
+	uint32_t in_use[WAITING_COUNT];
+
+	if (!autotune_try_profile(tuner, of, profile, in_use))
+		return false;
+	autotune_settle_profile(tuner, at, in_use);
+	return true;
+}
+
 static void the_next_process_begins_settled(void **state)
 {
 	struct autotune_situation at = {.now = 1, .lowest_level = true};
@@ -71,7 +83,7 @@ static void the_next_process_begins_settled(void **state)
 	assert_in_range(profile.choices[WAITING_NOBODY].ratio, 1000000, 1020000);
 
 	begin(&next, 100000, NATIVE * 11 / 10);
-	assert_true(autotune_take_profile(&next, &at, &facts, &profile));
+	assert_true(settle(&next, &at, &facts, &profile));
 	assert_int_equal(next.state, AUTOTUNE_SETTLED);
 	assert_int_equal(next.native, first.native);
 	for (int i = 0; i < WAITING_COUNT; i++)
@@ -102,7 +114,7 @@ static bool takes(unsigned blocks, const struct weir_profile *profile)
 	static struct autotuner tuner;
 
 	begin(&tuner, blocks, NATIVE);
-	return autotune_take_profile(&tuner, &at, &facts, profile);
+	return settle(&tuner, &at, &facts, profile);
 }
 
 /* Blocks of a grid that fits on the GPU may wait for each other. */
@@ -140,20 +152,20 @@ static void a_straight_kernel_can_be_cut(void **state)
 	(void)state;
 	straight.is_straight = true;
 	begin(&tuner, 80, NATIVE);
-	assert_true(autotune_take_profile(&tuner, &at, &straight, &profile));
+	assert_true(settle(&tuner, &at, &straight, &profile));
 	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.step, 10);
 	assert_false(takes(80, &profile));
 	/* In a process that has never launched it, too. */
 	const unsigned grid[3] = {80, 1, 1};
 	autotune_init_unknown(&tuner, &usual, grid, 1);
-	assert_true(autotune_take_profile(&tuner, &at, &straight, &profile));
+	assert_true(settle(&tuner, &at, &straight, &profile));
 	struct launch_decision d = autotune_decide(&tuner, &at, &(struct autotune_launch){0});
 	assert_int_equal(d.config->form, WEIR_SLICED);
 	assert_int_equal(d.config->step, 10);
 	/* It may be that not all blocks fit. */
 	straight.resident = 0;
 	begin(&tuner, 80, NATIVE);
-	assert_false(autotune_take_profile(&tuner, &at, &straight, &profile));
+	assert_false(settle(&tuner, &at, &straight, &profile));
 }
 
 /* All of a grid's blocks run, although the profile names fewer workers. */
@@ -167,7 +179,7 @@ static void a_grid_that_fits_has_a_worker_for_each_block(void **state)
 
 	(void)state;
 	begin(&tuner, 40, NATIVE);
-	assert_true(autotune_take_profile(&tuner, &at, &facts, &profile));
+	assert_true(settle(&tuner, &at, &facts, &profile));
 	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.workers, 40);
 }
 
@@ -201,7 +213,7 @@ static void more_workers_than_there_are_become_fewer(void **state)
 	(void)state;
 	profile.choices[0].workers = INT32_MAX;
 	begin(&tuner, 100000, NATIVE);
-	assert_true(autotune_take_profile(&tuner, &at, &facts, &profile));
+	assert_true(settle(&tuner, &at, &facts, &profile));
 	assert_int_equal(tuner.candidates[tuner.in_use[WAITING_NOBODY]].config.workers, 60);
 }
 
@@ -213,7 +225,7 @@ static void nothing_replaces_a_forced_form(void **state)
 
 	(void)state;
 	autotune_init(&tuner, &forced, grid, NATIVE, 1);
-	assert_false(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	assert_false(settle(&tuner, &at, &facts, &ahead));
 }
 
 /* Times show it, as they do when a kernel changes: it is tuned again, without the profile. */
@@ -224,7 +236,7 @@ static void a_wrong_profile_is_found_out(void **state)
 
 	(void)state;
 	begin(&tuner, 100000, NATIVE);
-	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	assert_true(settle(&tuner, &at, &facts, &ahead));
 	for (unsigned i = 0; i < OUTLIERS && tuner.state == AUTOTUNE_SETTLED; i++) {
 		at.now += OUTLIERS_FOR_NS;
 		autotune_sample(&tuner, &at,
@@ -232,7 +244,7 @@ static void a_wrong_profile_is_found_out(void **state)
 							  .ns = 3 * NATIVE});
 	}
 	assert_int_equal(tuner.state, AUTOTUNE_WANTED);
-	assert_false(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	assert_false(settle(&tuner, &at, &facts, &ahead));
 }
 
 static void begin_unknown(struct autotuner *tuner)
@@ -259,7 +271,7 @@ static void an_unknown_kernel_begins_settled(void **state)
 
 	(void)state;
 	begin_unknown(&tuner);
-	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	assert_true(settle(&tuner, &at, &facts, &ahead));
 	uint32_t urgent = tuner.in_use[WAITING_URGENT];
 	assert_int_not_equal(urgent, 0);
 	assert_int_equal(autotune_decide(&tuner, &at, &launch).candidate, urgent);
@@ -282,7 +294,7 @@ static void a_known_kernel_has_few_continuations(void **state)
 	for (int profiled = 0; profiled < 2; profiled++) {
 		begin_unknown(&tuner);
 		if (profiled)
-			assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+			assert_true(settle(&tuner, &at, &facts, &ahead));
 		else
 			autotune_forms(&tuner, &at, &facts);
 		uint32_t urgent = tuner.in_use[WAITING_URGENT];
@@ -297,7 +309,7 @@ static void a_known_kernel_has_few_continuations(void **state)
 
 	/* Somebody waits: evictions are likely. */
 	begin_unknown(&tuner);
-	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	assert_true(settle(&tuner, &at, &facts, &ahead));
 	at.waiting = WAITING_URGENT;
 	measure(&tuner, &at, tuner.in_use[WAITING_URGENT], NATIVE);
 	assert_true(autotune_decide(&tuner, &at, &launch).chain >= 7);
@@ -310,7 +322,7 @@ static void an_unknown_kernel_of_another_time_is_tuned(void **state)
 
 	(void)state;
 	begin_unknown(&tuner);
-	assert_true(autotune_take_profile(&tuner, &at, &facts, &ahead));
+	assert_true(settle(&tuner, &at, &facts, &ahead));
 	measure(&tuner, &at, tuner.in_use[WAITING_URGENT], 4 * NATIVE);
 	assert_int_equal(tuner.state, AUTOTUNE_WANTED);
 	assert_int_equal(tuner.native, 4 * NATIVE);
@@ -339,7 +351,7 @@ static void a_short_kernel_begins_natively(void **state)
 	assert_int_equal(profile.choices[WAITING_URGENT].form, WEIR_NATIVE);
 
 	begin_unknown(&next);
-	assert_true(autotune_take_profile(&next, &at, &facts, &profile));
+	assert_true(settle(&next, &at, &facts, &profile));
 	d = autotune_decide(&next, &at, &launch);
 	assert_int_equal(d.candidate, 0);
 	assert_false(d.sample);
