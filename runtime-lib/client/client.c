@@ -181,12 +181,25 @@ struct client *client_of(CUcontext context)
 	return client ? client : await_client(context);
 }
 
+static bool is_left(const struct client *client)
+{
+	bool left = true;
+
+	for (size_t i = 0; i < n_subsystems; i++)
+		left &= !subsystems[i].leave || subsystems[i].leave(client);
+	return left;
+}
+
 void client_remove(struct client *client)
 {
 	int live = CLIENT_LIVE;
 
 	if (!client || !atomic_compare_exchange_strong(&client->state, &live, CLIENT_ENDING))
 		return;
+	if (!is_left(client)) { /* its slot stays taken */
+		each_subsystem_back(stop, client);
+		return;
+	}
 	each_subsystem_back(forget, client);
 	atomic_store(&client->state, CLIENT_DEAD);
 }

@@ -82,7 +82,10 @@ struct subsystem {
 	/* Worker, after its looks at all clients. */
 	void (*round)(uint64_t now);
 
-	/* The client's context ends; the process does. The last row comes first. */
+	/* The client's context ends. False: a thread may go on with the client's state, so that no
+	 * row forgets it and all rows stop it. */
+	bool (*leave)(const struct client *client);
+	/* Afterwards; the process ends. The last row comes first. */
 	void (*forget)(struct client *client);
 	void (*stop)(struct client *client);
 	/* In a forked child. */

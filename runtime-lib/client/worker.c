@@ -85,16 +85,32 @@ static bool is_worker(void)
 	return atomic_load(&worker.thread) == gettid();
 }
 
+static bool has_left(const void *visit)
+{
+	return worker_left(*(const uint32_t *)visit);
+}
+
+static bool looks_elsewhere(const void *client)
+{
+	return atomic_load(&worker.at) != client;
+}
+
+static bool await(bool (*condition)(const void *), const void *of)
+{
+	uint64_t until = client_now() + GRACE_WITHIN;
+
+	if (is_worker())
+		return true;
+	while (!condition(of) && client_now() < until)
+		sched_yield();
+	return condition(of);
+}
+
 bool worker_grace(void)
 {
 	uint32_t visit = worker_visit();
 
-	if (worker_left(visit) || is_worker())
-		return true;
-	uint64_t until = client_now() + GRACE_WITHIN;
-	while (!worker_left(visit) && client_now() < until)
-		sched_yield();
-	if (worker_left(visit))
+	if (worker_left(visit) || await(has_left, &visit))
 		return true;
 	log_limited(LOG_WARNING, 60,
 		    "the driver has not let a thread of libweir's go for %u s: what this thread "
@@ -103,12 +119,15 @@ bool worker_grace(void)
 	return false;
 }
 
-void worker_forget(struct client *client)
+bool worker_leave(const struct client *client)
 {
-	if (atomic_load(&worker.at) != client || is_worker())
-		return;
-	while (atomic_load(&worker.at) == client)
-		sched_yield();
+	if (looks_elsewhere(client) || await(looks_elsewhere, client))
+		return true;
+	log_limited(LOG_WARNING, 60,
+		    "a context ends, and a thread of libweir's has not finished with it for %u s: "
+		    "what is known of it is not freed",
+		    (unsigned)(GRACE_WITHIN / NS_PER_S));
+	return false;
 }
 
 void worker_pause(void)
@@ -210,15 +229,19 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	return tick.alarm ? smaller(tick.alarm, next_look(&tick)) : next_look(&tick);
 }
 
-/* Either we see here that the client ends, or worker_forget() waits for us. So no other client
- * takes the slot meanwhile. */
+/* Either we see here that the client ends, or worker_leave() waits for us. So no other client
+ * takes the slot meanwhile. It may have given up: then nothing that we have shown for the client
+ * may stand. */
 static uint64_t look_at(struct client *client, uint64_t now)
 {
 	uint64_t next = TICK_IDLE;
 
 	atomic_store(&worker.at, client);
-	if (atomic_load(&client->state) == CLIENT_LIVE)
+	if (atomic_load(&client->state) == CLIENT_LIVE) {
 		next = look_after(client, now);
+		if (atomic_load(&client->state) == CLIENT_ENDING)
+			each_subsystem_back(stop, client);
+	}
 	atomic_store(&worker.at, NULL);
 	return next;
 }

@@ -34,8 +34,9 @@ uint64_t worker_await(const _Atomic uint64_t *planned, struct tick *tick);
  * word. So the caller must go on, and must not free what the worker may still use. */
 bool worker_grace(void);
 /* A client ends (CLIENT_ENDING): returns when the worker does not look at it any more, with or
- * without the driver. */
-void worker_forget(struct client *client);
+ * without the driver. False: it still does after GRACE_WITHIN, and may go on with the client's
+ * state. */
+bool worker_leave(const struct client *client);
 
 /* The same without waiting: a number for what the worker does now, and whether it has finished
  * that. */

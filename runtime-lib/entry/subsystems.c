@@ -88,7 +88,7 @@ const struct subsystem subsystems[] = {
 	{"preempt", .init = preempt_init, .stream_gone = preempt_stream_gone,
 	 .look = preempt_look, .drive = preempt_drive, .forget = preempt_forget},
 	{"status", .work = status_work},
-	{"worker", .start = worker_start, .forget = worker_forget, .fork = worker_fork},
+	{"worker", .start = worker_start, .leave = worker_leave, .fork = worker_fork},
 };
 // clang-format on
 const size_t n_subsystems = countof(subsystems);

@@ -360,14 +360,10 @@ static void *destroy(void *context)
 	return NULL;
 }
 
-/* Else another client could take the slot, and the worker would go on with its state. */
-static void a_context_does_not_end_while_the_worker_looks_at_it(void **state)
+/* In the midst of a look at the context. */
+static void stick_worker(unsigned n)
 {
-	pthread_t thread;
-
-	(void)state;
-	use("kernel");
-	unsigned n = context_ready();
+	atomic_store(&yields, 0);
 	atomic_store(&worker_stuck, true);
 	for (int i = 0; i < 1000 && !atomic_load(&yields); i++) {
 		plan(STREAM(n, 1));
@@ -376,6 +372,17 @@ static void a_context_does_not_end_while_the_worker_looks_at_it(void **state)
 		assert_true(eventually(atomic_load(&yields) || !expecting->planned));
 	}
 	assert_int_equal(atomic_load(&yields), 1);
+}
+
+/* Else another client could take the slot, and the worker would go on with its state. */
+static void a_context_does_not_end_while_the_worker_looks_at_it(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	use("kernel");
+	unsigned n = context_ready();
+	stick_worker(n);
 	assert_int_equal(pthread_create(&thread, NULL, destroy, CONTEXT(n)), 0);
 	assert_true(eventually(atomic_load(&client->state) != CLIENT_LIVE));
 	usleep(50000);
@@ -389,6 +396,31 @@ static void a_context_does_not_end_while_the_worker_looks_at_it(void **state)
 	driver->watched = NULL;
 	agent.control->below = 0;
 	context_gone(n);
+}
+
+/* The worker may wait for this thread. */
+static void a_context_ends_though_the_worker_does_not_come_back(void **state)
+{
+	(void)state;
+	use("kernel");
+	unsigned n = context_ready();
+	struct client *former = client;
+	stick_worker(n);
+	assert_true(shown());
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	assert_true(atomic_load(&worker_stuck));
+	assert_false(shown());
+	assert_int_equal(atomic_load(&former->state), CLIENT_ENDING);
+	assert_non_null(atomic_load(&former->binding)); /* the worker goes on with it */
+	atomic_store(&worker_stuck, false);
+	driver->watched = NULL;
+	agent.control->below = 0;
+
+	n = context_ready();
+	assert_ptr_not_equal(client, former);
+	assert_int_equal(atomic_load(&former->state), CLIENT_ENDING);
+	assert_false(shown());
+	gone(n);
 }
 
 int main(void)
@@ -408,6 +440,7 @@ int main(void)
 		cmocka_unit_test(what_is_let_go_while_it_begins_is_not_put),
 		cmocka_unit_test(the_launch_and_the_worker_meet),
 		cmocka_unit_test(a_context_does_not_end_while_the_worker_looks_at_it),
+		cmocka_unit_test(a_context_ends_though_the_worker_does_not_come_back),
 	};
 
 	driver_load();
