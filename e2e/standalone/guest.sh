@@ -46,6 +46,7 @@ check "clients of the lower level are held" eventually 4 was_held
 check "and compute the right values" wait $held
 
 stop_busy
-! grep "channel group is not used" "$work/agent.log"
-report $? "the agent can use the channel group of each"
+# A client may end before the agent has looked at its group: that is another error.
+! grep "channel group is not used: Bad file descriptor" "$work/agent.log"
+report $? "the agent can use the clients' channel groups"
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }
