@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	}
 	if (arguments.check) {
 		config_deinit(&config);
-		printf("%s: good\n", arguments.config ? arguments.config : "defaults");
+		printf("%s: ok\n", arguments.config ? arguments.config : "defaults");
 		return 0;
 	}
 	log_init("weir-agent", config.log_level);
