@@ -1,15 +1,12 @@
 /* The kernel driver's resource manager (weir/rm.h), as much of it as channel groups need.
  *
- * The real one knows a client by the open file that made it. Here that is the node's inode: every
- * process makes a node of its own, or takes the one that has the number of its entry. Objects lie
- * in the shared file, in the row of the process that made their client, so any process that has a
- * descriptor of the same node may name them. They end with that process; the close of a descriptor
- * cannot be seen. */
+ * The real one knows a client by the open file that made it. Here that is the inode of the
+ * process's device node (rm-node.c). Objects lie in the shared file, in the row of the process that
+ * made their client, so any process that has a descriptor of the same node may name them. They end
+ * with that process; the close of a descriptor cannot be seen. */
 #include "simcuda/machine/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -42,8 +39,6 @@ enum {
 #define CLIENT_MASK  0xfff00000u
 #define LEAVE_NS     UINT64_C(10000000000) /* blocks of a disabled group need a moment to stop */
 #define OBJECT_FIRST 0x5c000001u           /* where it chooses the handle of an object */
-
-#define NODES 64u
 
 struct call {
 	struct machine *m;
@@ -494,47 +489,6 @@ long machine_rm_ioctl(struct machine *m, int fd, unsigned long request, void *ar
 	if (!known)
 		return -EINVAL;
 	return copy_out((uintptr_t)argument, &p, size) ? 0 : -EFAULT;
-}
-
-static int make_node(const char *path, mode_t mode)
-{
-	unlink(path);
-	if (mknod(path, S_IFCHR | mode, makedev(RM_DEVICE_MAJOR, RM_DEVICE_MINOR)) < 0)
-		return -errno;
-	return chmod(path, mode) < 0 ? -errno : 0; /* whatever the umask is */
-}
-
-/* One's own needs no name. */
-int machine_rm_open(const struct machine *m)
-{
-	char path[320];
-	int fd = -1;
-
-	snprintf(path, sizeof(path), "%s/nvidiactl-%u", m->folder, m->self);
-	if (make_node(path, 0600) == 0) {
-		fd = open(path, O_PATH | O_CLOEXEC);
-		unlink(path);
-		return fd;
-	}
-	snprintf(path, sizeof(path), "%s/nvidiactl/%u", m->folder, m->self);
-	return open(path, O_PATH | O_CLOEXEC);
-}
-
-void machine_rm_make_nodes(const struct machine *m)
-{
-	char path[320];
-
-	snprintf(path, sizeof(path), "%s/nvidiactl/%u", m->folder, NODES - 1);
-	if (access(path, F_OK) == 0)
-		return;
-	snprintf(path, sizeof(path), "%s/nvidiactl", m->folder);
-	if (mkdir(path, 0755) == 0)
-		(void)chmod(path, 0755);
-	for (uint32_t i = 0; i < NODES; i++) {
-		snprintf(path, sizeof(path), "%s/nvidiactl/%u", m->folder, i);
-		if (make_node(path, 0666) < 0)
-			return;
-	}
 }
 
 uint32_t machine_rm_group(struct machine *m, uint32_t client, uint32_t object)
