@@ -1,15 +1,17 @@
 /* Quotas: a launch leaves some SMs to others and goes on elsewhere (weir/preempt-abi.h).
  *
- * - A worker looks before it draws a ticket, not behind: a drawn ticket cannot be given back. Where
- *   memory is busy, the look takes as long as the drawing, which is 5 per cent of a kernel (H100).
- * So persistent workers do not look until the launch is asked to leave some SMs. Then the word that
- *   they draw from is void, which is found where a ticket is refused. A launch without `room` does
- *   not look.
- * - It leaves by an addition to the word with the quota and the number of those that have left, and
- *   what was there before tells whether that quota still holds. So the poll that enlarges the quota
- *   knows of every worker that left by the former one, and no worker leaves by a quota that is
+ * A worker looks before it draws a ticket, not behind: a drawn ticket cannot be given back. Where
+ * memory is busy, the look takes as long as the drawing, which is 5 per cent of a kernel (H100). So
+ * persistent workers do not look until the launch is asked to leave some SMs. Then the word that
+ * they draw from is void, which a worker finds where its ticket is refused. A launch without `room`
+ * does not look.
+ *
+ * A worker leaves by an addition to the word with the quota and the number of those that have left,
+ * and what was there before tells whether that quota still holds. So the poll that enlarges the
+ * quota knows of every worker that left by the former one, and no worker leaves by a quota that is
  * gone.
- * - One that draws ahead decides to leave before the last block of its ticket. It counts as gone
+ *
+ * A worker that draws ahead decides to leave before the last block of its ticket. It counts as gone
  * from then on, and in words.left only when it is. */
 #pragma once
 
