@@ -9,6 +9,7 @@ prepare burst long-block
 export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=50
 
 check "make install" make -s install "B=$B" "PREFIX=$work/usr"
+[ $failed -eq 0 ] || exit 1
 B=$work/usr
 cp "$work"/usr/lib/weir/*/libweir.so "$work/"
 check "the agent is up" start_agent
