@@ -28,7 +28,7 @@
  *  - Between two callbacks the kernel may leave the GPU and come back. Device memory stays.
  *
  * Costs. Instructions and accesses to memory are counted by e2e/loop/test-gpu-loop-path, times are measured by the
- * experiment loop-points: on an H100 0.2 to 0.3 us for a look, 0.9 to 1.4 us for a task (runtime-lib/loop/README.md).
+ * experiment loop-points: on an H100 0.2 to 0.3 us for a look, 0.7 to 1.0 us for a task (runtime-lib/loop/README.md).
  *
  *   function                 what it does, ordinarily
  *   post_task                about 130 instructions of the first warp, 55 of each other one and a barrier; shared
