@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-#define SLOTS   12u
+#define SLOTS   100u
+#define READS   512u
 #define MIB     ((uint64_t)1 << 20)
 #define ADDRESS ((uint64_t)1 << 40)
 
@@ -20,7 +21,7 @@ static struct world {
 	struct weir_loop loop;
 	struct slot slots[SLOTS];
 	struct handle file;
-	struct io *reads[64]; /* begun, in order */
+	struct io *reads[READS]; /* begun, in order */
 	unsigned begun;
 	unsigned answered;
 } w;
@@ -69,6 +70,8 @@ void loop_submit(struct weir_loop *loop, struct io *io)
 void loop_submit_read(struct weir_loop *loop, struct io *io)
 {
 	io->owner = loop;
+	loop->reading++;
+	assert_in_range(w.begun, 0, READS - 1);
 	w.reads[w.begun++] = io;
 }
 
@@ -106,18 +109,22 @@ static void ask(uint32_t slot, uint64_t address, uint64_t size)
 	transfer_begin(&w.loop, &w.slots[slot], 0);
 }
 
+static void end_read(struct io *io)
+{
+	w.loop.reading--;
+	io->result = (int64_t)io->size;
+	io->finish(io);
+	transfers_look(&w.loop);
+}
+
 /* The slot whose read is number @n. All before it end. */
 static uint32_t slot_of_read(unsigned n)
 {
 	static unsigned ended;
 
-	for (ended = n ? ended : 0; ended < n; ended++) {
-		struct io *io = w.reads[ended];
-		io->result = (int64_t)io->size;
-		io->finish(io);
-		transfers_look(&w.loop);
-	}
-	assert_in_range(w.begun, n + 1, 64);
+	for (ended = n ? ended : 0; ended < n; ended++)
+		end_read(w.reads[ended]);
+	assert_in_range(w.begun, n + 1, READS);
 	return ((struct piece *)((char *)w.reads[n] - offsetof(struct piece, io)))->slot;
 }
 
@@ -171,6 +178,34 @@ static void who_finds_no_room_is_next(void **state)
 	assert_int_equal(slot_of_read(2), 2);
 }
 
+/* Of the first requests several idle readers read a part each. Then each of the others is one
+ * piece, in whatever order pieces end: nobody takes the room of a part. */
+static void pieces_stay_long(void **state)
+{
+	const unsigned readers = 6, buffers = 16;
+	uint32_t random = 1;
+	unsigned under_way;
+
+	(void)state;
+	transfers_deinit(&w.loop);
+	w.loop.options = (struct weir_loop_options){.staging = buffers, .readers = readers};
+	assert_int_equal(transfers_init(&w.loop, buffers), 0);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		ask(i, ADDRESS + i * MIB, MIB);
+	for (unsigned ended = 0; ended < w.begun; ended++) {
+		under_way = w.begun - ended;
+		random = random * 1664525u + 1013904223u;
+		struct io **read =
+			&w.reads[ended +
+				 (random >> 16) % (under_way < readers ? under_way : readers)];
+		struct io *io = *read;
+		*read = w.reads[ended];
+		end_read(io);
+	}
+	assert_int_equal(w.answered, SLOTS);
+	assert_in_range(w.begun, SLOTS + 1, SLOTS + 2 * readers);
+}
+
 /* Neither buffers nor readers are for what lies behind the end of the file. */
 static void reads_end_with_the_file(void **state)
 {
@@ -215,11 +250,9 @@ static void lists_stay_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_follows_on_the_gpu_is_next),
-		TEST(nobody_waits_for_ever),
-		TEST(who_finds_no_room_is_next),
-		TEST(reads_end_with_the_file),
-		TEST(lists_stay_whole),
+		TEST(what_follows_on_the_gpu_is_next), TEST(nobody_waits_for_ever),
+		TEST(who_finds_no_room_is_next),       TEST(pieces_stay_long),
+		TEST(reads_end_with_the_file),         TEST(lists_stay_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
