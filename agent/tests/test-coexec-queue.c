@@ -493,6 +493,26 @@ static void test_three_after_pairs(void **unused)
 	assert_true(found > 1.22);
 }
 
+/* The search was lucky: while the pair runs, what it really gains replaces what is remembered. */
+static void test_chance_is_corrected(void **unused)
+{
+	const struct measured_pair *pair = &measured_pairs[0];
+	uint64_t numbers[] = {pair->kernels[0] + 1, pair->kernels[1] + 1};
+	double gains = speed_up_of(pair, 0);
+
+	(void)unused;
+	assert_true(gains > 1.1 && gains < 1.3);
+	memset(&world.found, 0, sizeof(world.found));
+	coexec_memory_put(
+		&world.found, numbers, 2,
+		(uint8_t[]){(uint8_t)pair->of[0].workers[0], (uint8_t)pair->of[0].workers[1]},
+		gains + 0.3);
+	run_pair(pair);
+	double found = coexec_memory_find(&world.found, numbers, 2, NULL);
+	print_message("a pair that gains %.2f: %.2f is remembered\n", gains, found);
+	assert_true(fabs(found - gains) < 0.1);
+}
+
 /* Launches that were queued have the workers of the former turn. So a turn is many times as long as
  * these take. */
 static void test_turns_repay_the_change(void **unused)
@@ -551,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_short_queue_after_a_pause),
 		cmocka_unit_test(test_turns_repay_the_change),
 		cmocka_unit_test(test_three_after_pairs),
+		cmocka_unit_test(test_chance_is_corrected),
 	};
 	const char *seed = getenv("SEED");
 

@@ -32,6 +32,8 @@
 #define COEXEC_SOLO      2000000000ull  /* in which a client's forms are found, at most; */
 #define COEXEC_CLOSED    300000000ull   /* or so long, if it has one, or none is to come */
 #define COEXEC_GAIN      0.03           /* of all together: less is not worth it */
+#define COEXEC_SAMPLES   8              /* the mean of the latest is what a set gains; */
+#define COEXEC_OFF       0.02           /* it is remembered if it differs by more */
 #define COEXEC_HOPE      1.2            /* the speed-up of a pair that was not tried; */
 #define COEXEC_ALIKE     1.04           /* of one that seems to wait for the same thing */
 #define COEXEC_LOST      3u             /* measurements in a row that show a loss */

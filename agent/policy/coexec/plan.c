@@ -325,11 +325,26 @@ static bool find_forms(struct run_queue *queue, const struct coexec_memory *memo
 	return client->formed;
 }
 
+/* The best of a search's few short measurements is high by chance. So what is measured later
+ * counts, too. It does not exclude the set: only a loss does. */
+static void correct(struct coexec_plan *plan, struct coexec_memory *memory, double sum)
+{
+	double known;
+
+	plan->speed_up += (sum - plan->speed_up) / COEXEC_SAMPLES;
+	if (plan->speed_up < 1 + COEXEC_GAIN)
+		plan->speed_up = 1 + COEXEC_GAIN;
+	known = memory ? coexec_memory_find(memory, plan->numbers, plan->n, NULL) : 0;
+	if (known > plan->speed_up + COEXEC_OFF || known < plan->speed_up - COEXEC_OFF)
+		remember(plan, memory, plan->speed_up);
+}
+
 /* Together they are slower than in turns. */
 static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	double rates[COEXEC_MOST], sum = coexec_rates(plan, rates);
 
+	correct(plan, memory, sum);
 	plan->lost = sum < 1 ? plan->lost + 1 : 0;
 	if (plan->lost >= COEXEC_LOST) {
 		remember(plan, memory, sum);
