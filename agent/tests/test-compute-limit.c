@@ -232,31 +232,38 @@ static void test_slices(void **state)
 	assert_true(world.gpu.sliced);
 }
 
-/* So does ffs, with slices for which switches cost no more than maxOverhead. */
+/* So does ffs, with slices for which switches cost no more than maxOverhead, whoever is there
+ * without work. */
 static void test_slices_of_ffs(void **state)
 {
+	const struct run_queue *queue = &world.gpu.queues.levels[1];
+
 	(void)state;
 	scheduler_set_policy(&world.scheduler, policy_find("ffs"));
 	come_with(0, 1, 0);
 	come_with(1, 1, 0);
-	assert_true(gpu_slices(&world.gpu, 1));
-	assert_int_equal(world.clients[0].channels.slice, 17500);
-	world.gpu.queues.settings.max_overhead = 100000; /* millionths */
-	change();
-	assert_int_equal(world.clients[0].channels.slice, 5250);
-	world.gpu.queues.settings.max_overhead = 30000;
-	world.tenants[1].compute_limit = 30;
-	change();
-	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
-	world.tenants[1].compute_limit = 0;
-	/* Below others its rounds are turns, and longer than without stops. */
-	come_with(2, 2, 0);
-	assert_false(world.gpu.sliced);
-	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	come_with(3, 1, 0);
 	work(0, 50 * MS);
 	work(1, 50 * MS);
 	look_after(MS);
-	const struct run_queue *queue = &world.gpu.queues.levels[1];
+	assert_true(queue->sliced);
+	assert_false(world.control[0].hold || world.control[1].hold);
+	assert_int_equal(world.clients[0].channels.slice, 12000);
+	world.gpu.queues.settings.max_overhead = 100000; /* millionths */
+	preemption_set_slices(&world.gpu);
+	assert_int_equal(world.clients[0].channels.slice, 3600);
+	world.gpu.queues.settings.max_overhead = 30000;
+	world.tenants[1].compute_limit = 30;
+	preemption_set_slices(&world.gpu);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
+	world.tenants[1].compute_limit = 0;
+	go(3);
+	/* Below others its rounds are turns, and longer than without stops. */
+	come_with(2, 2, 0);
+	look_after(MS);
+	assert_false(queue->sliced);
+	assert_true(world.control[0].hold != world.control[1].hold);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
 	assert_int_equal(queue->costs, 2 * (policy_defaults.cost + POLICY_STOP));
 	world.clients[0].channels.usable = false;
 	change();

@@ -124,8 +124,8 @@ static void test_slices_by_weight(void **unused)
 	const uint64_t pause = sim_defaults.switching;
 
 	(void)unused;
-	/* 17.5, 10 and 20 ms on average. */
-	assert_parts("ffs", two, 66.67, 100000 * MS / (17500 * US + pause));
+	/* 12, 10 and 20 ms on average. */
+	assert_parts("ffs", two, 66.67, 100000 * MS / (12 * MS + pause));
 	assert_parts("wfq", two, 66.67, 100000 * MS / (10 * MS + pause));
 	assert_parts("levels", two, 66.67, 100000 * MS / (10 * MS + pause));
 	assert_parts("whpf", "client a always work=1ms copies=2\nend 100s", 50,
