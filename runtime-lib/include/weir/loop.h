@@ -38,8 +38,8 @@ struct weir_loop_options {
 	uint32_t shared;  /* bytes of dynamic shared memory */
 	uint32_t callbacks; /* of a block at a time; 0: 8; at most 32 */
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
-	/* Buffers of 1 MiB for large transfers, with four of 64 KiB each; 0: 16; at most 1024. With
-	 * 32 files come at the link's rate: 12 are being read then, others copied meanwhile. */
+	/* Buffers of 1 MiB for large transfers, with four of 64 KiB each; 0: 16; at most 1024. 32
+	 * are enough for the link's rate: 12 are filled while others are copied to the GPU. */
 	uint32_t staging;
 	/* Threads that copy from the page cache into these buffers. They start when they are
 	 * needed, and sleep when there was nothing to copy for 50 us. 0: three quarters of the
