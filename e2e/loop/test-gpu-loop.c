@@ -46,6 +46,28 @@ static void more_blocks_than_fit_are_refused(void **state)
 	assert_string_not_equal(weir_loop_error(NULL), "");
 }
 
+/* A program's division of shared memory and cache stays, unless the blocks need more. */
+static void the_cache_is_divided_as_the_program_says(void **state)
+{
+	const CUfunction_attribute which = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+	static const int set[] = {-1, 0, 70};
+	CUfunction function;
+	int value;
+
+	(void)state;
+	assert_int_equal(cuModuleGetFunction(&function, fx.module, "tasks"), CUDA_SUCCESS);
+	for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+		assert_int_equal(cuFuncSetAttribute(function, which, set[i]), CUDA_SUCCESS);
+		assert_int_equal(fixture_run("tasks", &usual, 1), 0);
+		assert_int_equal(cuFuncGetAttribute(&value, which, function), CUDA_SUCCESS);
+		if (set[i])
+			assert_int_equal(value, set[i]);
+		else
+			assert_in_range(value, 1, 10);
+	}
+	assert_int_equal(cuFuncSetAttribute(function, which, -1), CUDA_SUCCESS);
+}
+
 static void make_file(const char *path, size_t size)
 {
 	uint8_t *bytes = malloc(size + 1);
@@ -208,6 +230,7 @@ int main(void)
 		cmocka_unit_test(tasks_run_in_every_block),
 		cmocka_unit_test(callbacks_spill_to_device_memory),
 		cmocka_unit_test(more_blocks_than_fit_are_refused),
+		cmocka_unit_test(the_cache_is_divided_as_the_program_says),
 		cmocka_unit_test(files_are_copied),
 		cmocka_unit_test(files_are_copied_without_uring),
 		cmocka_unit_test(one_buffer_is_enough),

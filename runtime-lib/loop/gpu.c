@@ -21,13 +21,14 @@ static int refuse(struct gpu *gpu, const char *why)
 	return -EINVAL;
 }
 
+static const CUfunction_attribute preferred = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+
 /* Where the driver does not say, nothing changes. */
 static void divide_cache(const struct gpu *gpu, CUdevice device, uint32_t fit, uint32_t sms)
 {
-	const CUfunction_attribute which = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
 	int now, fixed, reserved, sm;
 
-	if (cuFuncGetAttribute(&now, which, gpu->kernel) != CUDA_SUCCESS ||
+	if (cuFuncGetAttribute(&now, preferred, gpu->kernel) != CUDA_SUCCESS ||
 	    cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, gpu->kernel) !=
 		    CUDA_SUCCESS ||
 	    cuDeviceGetAttribute(&reserved, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK,
@@ -44,7 +45,23 @@ static void divide_cache(const struct gpu *gpu, CUdevice device, uint32_t fit, u
 	};
 	int wanted = carveout_of(&carveout, now);
 	if (wanted != now)
-		cuFuncSetAttribute(gpu->kernel, which, wanted);
+		cuFuncSetAttribute(gpu->kernel, preferred, wanted);
+}
+
+/* Blocks that fit on an SM. The driver may count only those that fit beside the cache which an
+ * earlier loop of the kernel has left. */
+static CUresult count_fitting(const struct gpu *gpu, int *blocks)
+{
+	int now = CARVEOUT_USUAL;
+
+	cuFuncGetAttribute(&now, preferred, gpu->kernel);
+	if (now != CARVEOUT_USUAL)
+		cuFuncSetAttribute(gpu->kernel, preferred, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+	CUresult result = cuOccupancyMaxActiveBlocksPerMultiprocessor(
+		blocks, gpu->kernel, (int)gpu->threads, gpu->shared);
+	if (now != CARVEOUT_USUAL)
+		cuFuncSetAttribute(gpu->kernel, preferred, now);
+	return result;
 }
 
 /* All blocks must be on the GPU at a time: a block that waits does not end. */
@@ -58,8 +75,7 @@ static int fit(struct gpu *gpu, uint32_t blocks)
 		result = cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
 					      device);
 	if (result == CUDA_SUCCESS)
-		result = cuOccupancyMaxActiveBlocksPerMultiprocessor(
-			&per_sm, gpu->kernel, (int)gpu->threads, gpu->shared);
+		result = count_fitting(gpu, &per_sm);
 	if (result != CUDA_SUCCESS)
 		return fail(gpu, "the kernel's occupancy", result);
 	uint32_t most = (uint32_t)per_sm * (uint32_t)sms;
