@@ -274,9 +274,10 @@ static struct lacking find_lacking(const struct gpu *gpu)
 
 /* @client must wait for one that lacks its rate. @leaves: it is ahead of its own. Of several that
  * lack theirs the first one learns its speed alone first. Lower-level clients wait for its demand
- * anyway, and only for that if it answers requests: they run again as soon as it is idle. Where
- * clients take turns they would slip into each gap between its kernels, which costs it two
- * switches: they are stopped, but not for work that is soon done. */
+ * anyway, and only for that if it answers requests: they run again as soon as it is idle. Those
+ * that may run beside demand for some SMs are held. Where clients take turns they would slip into
+ * each gap between its kernels, which costs it two switches: they are stopped, but not for work
+ * that is soon done. */
 static bool waits(const struct client *client, const struct lacking *lacking, bool leaves)
 {
 	uint8_t own = (uint8_t)(1u << client->level), above = (uint8_t)(0xfe << client->level);
@@ -286,7 +287,9 @@ static bool waits(const struct client *client, const struct lacking *lacking, bo
 		return lacking->levels;
 	if (lacks(client))
 		return first && first->tenant != client->tenant && first->level >= client->level;
-	uint8_t above_all = runs_beside(client) ? lacking->closed : lacking->lasting;
+	bool spatial = atomic_load(&client->pages.control->flags) & WEIR_CONTROL_SPATIAL;
+	uint8_t beside = spatial ? lacking->levels : lacking->closed;
+	uint8_t above_all = runs_beside(client) ? beside : lacking->lasting;
 	return above_all & above || lacking->holding & own;
 }
 

@@ -29,9 +29,12 @@ static void take_effect(unsigned i)
 		hardware.stands[i] = stopped;
 }
 
+/* Demand is for some SMs only: who may rely on that runs beside it. */
 static bool is_blocked(const struct client *client)
 {
-	return client->level < WEIR_DEMAND_LEVELS && world.demand[client->level].word;
+	bool spatial = client->pages.control->flags & WEIR_CONTROL_SPATIAL;
+
+	return !spatial && client->level < WEIR_DEMAND_LEVELS && world.demand[client->level].word;
 }
 
 /* A launch that has begun goes on for a while. */

@@ -195,6 +195,19 @@ static void test_requests(void **state)
 	assert_true(hardware.ran[1] - low > found.gaps + 500 * (MS / 5));
 }
 
+/* One that runs on beside requests which need some SMs only is held where these lack their rate. */
+static void test_beside_demand(void **state)
+{
+	(void)state;
+	begin_requests(MS / 5);
+	world.control[1].flags |= WEIR_CONTROL_SPATIAL;
+	answer(100);
+	struct requests found = answer(500);
+	assert_true(world.control[1].flags & WEIR_CONTROL_SPATIAL);
+	assert_in_range(found.longest * 1000 / REQUEST, 1000, 1250);
+	assert_in_range(500 * REQUEST * 1000 / found.waited, 870, 945);
+}
+
 /* An older libweir reports several requests at once. None of them is slowed down for that. */
 static void test_late_reports(void **state)
 {
@@ -409,6 +422,7 @@ int main(void)
 		RATE_TEST(test_both_in_turns),
 		RATE_TEST(test_both_mps),
 		RATE_TEST(test_requests),
+		RATE_TEST(test_beside_demand),
 		RATE_TEST(test_late_reports),
 		RATE_TEST(test_later),
 		RATE_TEST(test_stops),
