@@ -76,6 +76,10 @@ check "spatial: the curves alone, a row a pair" runs_curves
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
+runs_queue() {
+    run coexec --only coexec --parts queue && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 3
+}
+check "coexec: the queue alone" runs_queue
 all mps mps-deaths
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice
