@@ -28,7 +28,8 @@ static const char text[] =
 	"ld.param.b64 %d3, [b]; } st.global.u64 [%d0], %d3; ret; }\n";
 
 static struct ptx_module *module;
-static uint32_t save_bytes;
+static uint32_t save_bytes, save_per_thread;
+static uint32_t lanes = 1; /* of a block */
 
 static struct world {
 	uint64_t out[WORKERS];
@@ -60,15 +61,21 @@ static void *allocate(void *data, uint64_t size)
 static void note(void *data, const struct weir_verdict *verdict)
 {
 	(void)data;
-	save_bytes = verdict->save_fixed + verdict->save_per_thread;
+	save_bytes = verdict->save_fixed;
+	save_per_thread = verdict->save_per_thread;
+}
+
+static int load_text(const char *ptx)
+{
+	return load_forms(
+		&module, ptx,
+		&(struct weir_transform_options){.forms = 1u << WEIR_RESUMABLE, .verdict = note});
 }
 
 static int load(void **state)
 {
 	(void)state;
-	return load_forms(
-		&module, text,
-		&(struct weir_transform_options){.forms = 1u << WEIR_RESUMABLE, .verdict = note});
+	return load_text(text);
 }
 
 static int unload(void **state)
@@ -99,7 +106,7 @@ static void launch(void)
 	memcpy(world.parameters + first.offset, &out, sizeof(out));
 	memcpy(world.parameters + hidden.offset, &world.hidden, sizeof(world.hidden));
 	world.ptx = (struct ptx_launch){.grid = {WORKERS, 1, 1},
-					.block = {1, 1, 1},
+					.block = {lanes, 1, 1},
 					.params = world.parameters,
 					.sm_count = WORKERS,
 					.heap = &heap};
@@ -115,15 +122,16 @@ static void begin(uint32_t calls)
 	free(world.saves);
 	world = (struct world){.kernel = ptx_module_kernel(module, "k__weir_resumable")};
 	assert_non_null(world.kernel);
-	world.hidden = (struct weir_persistent){.words = (uintptr_t)&world.words,
-						.demand = (uintptr_t)&world.demand,
-						.report = (uintptr_t)&world.report,
-						.grid = {WORKERS, 1, 1},
-						.blocks = WORKERS,
-						.serial = 1,
-						.fresh = 1,
-						.save_stride = (save_bytes + 255) / 256 * 256,
-						.calls = calls};
+	world.hidden = (struct weir_persistent){
+		.words = (uintptr_t)&world.words,
+		.demand = (uintptr_t)&world.demand,
+		.report = (uintptr_t)&world.report,
+		.grid = {WORKERS, 1, 1},
+		.blocks = WORKERS,
+		.serial = 1,
+		.fresh = 1,
+		.save_stride = (save_bytes + lanes * save_per_thread + 255) / 256 * 256,
+		.calls = calls};
 	weir_cut(&world.hidden, 1, WORKERS, 1, WEIR_TICKETS_IN_ROW);
 	world.saves = calloc(WORKERS + 1, world.hidden.save_stride);
 	assert_non_null(world.saves);
@@ -191,12 +199,47 @@ static void one_that_waits_leaves(void **state)
 	is_right();
 }
 
+/* Lanes of a warp that are at different places, and go on until they are told to end. */
+static const char apart[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".extern .func (.param .b64 o) malloc(.param .b64 i);\n"
+	".visible .entry k(.param .u64 out)\n"
+	"{ .reg .b64 %d<4>; .reg .b32 %r<2>; .reg .pred %p, %q; ld.param.u64 %d0, [out];\n"
+	"mov.u32 %r0, %tid.x; setp.eq.u32 %p, %r0, 0; @%p bra L;\n"
+	"M: { .param .b64 a; .param .b64 b; mov.u64 %d2, 1; st.param.b64 [a], %d2;\n"
+	"call.uni (b), malloc, (a); ld.param.b64 %d3, [b]; }\n"
+	"ld.volatile.global.u64 %d1, [%d0]; setp.eq.u64 %q, %d1, 0; @%q bra M; ret;\n"
+	"L: ld.volatile.global.u64 %d1, [%d0]; setp.eq.u64 %q, %d1, 0; @%q bra L; ret; }\n";
+
+/* They need not be together to leave. */
+static void lanes_that_are_apart_leave(void **state)
+{
+	(void)state;
+	assert_int_equal(unload(state), 0);
+	world.saves = NULL;
+	assert_int_equal(load_text(apart), 0);
+	lanes = 2;
+	begin(1);
+	world.may_return = true;
+	WAIT(world.entered > 2);
+	world.demand = 1;
+	WAIT(!world.running);
+	end();
+	assert_int_equal(world.words.done, 0);
+	world.demand = 0;
+	world.out[0] = 1;
+	launch();
+	end();
+	assert_int_equal(world.words.done, world.hidden.serial);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_at_a_time),
-		cmocka_unit_test(as_many_as_may),
+		cmocka_unit_test(one_at_a_time), cmocka_unit_test(as_many_as_may),
 		cmocka_unit_test(one_that_waits_leaves),
+		cmocka_unit_test(
+			lanes_that_are_apart_leave), /* the last one: with its own kernel */
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);

@@ -49,6 +49,13 @@ struct function *callee_of(const struct instruction *call)
 	return NULL;
 }
 
+bool calls_driver(const struct instruction *i)
+{
+	const struct function *called = i->mnemonic->op_class == OP_CALL ? callee_of(i) : NULL;
+
+	return called && !called->has_body && name_is(called->name, "malloc", "free", "vprintf");
+}
+
 static int effects_of(struct function *f)
 {
 	struct warp_pairs *pairs;

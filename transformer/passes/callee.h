@@ -20,6 +20,9 @@ struct rewrite;
 
 /* The function that @call names. NULL: the call uses a pointer. */
 struct function *callee_of(const struct instruction *call);
+/* Whether @i calls malloc(), free() or vprintf(): functions of the driver that wait for no thread
+ * outside of them. */
+bool calls_driver(const struct instruction *i);
 
 /* Refuses the kernel if @call may have @effect: "@what FUNCTION, which @why", where FUNCTION is
  * what causes the effect. */

@@ -28,12 +28,16 @@
  *
  * Lanes of a warp wait for each other at shuffles, warp votes etc. A block is "awaited" if a
  * thread may reach such an instruction, or a call, before the next barrier: other lanes may wait
- * for it there. At an awaited loop head a check counts only if all lanes of the warp are present,
- * so they leave together. This holds at every head if finished lanes reconverge (reconvergence.h).
+ * for it there. Not at functions of the driver (save/calls.c), nor at instructions that name just the
+ * lanes that came together. At an awaited loop head a check counts only if all lanes of the warp
+ * are present, so they leave together. This holds at every head if finished lanes reconverge
+ * (reconvergence.h).
  */
 // clang-format on
 #include "analysis/barrier.h"
 #include "analysis/uniform.h"
+#include "analysis/warp-mask.h"
+#include "passes/callee.h"
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/quota/poll.h"
@@ -185,10 +189,36 @@ static bool awaited_behind(const struct selector *c, const struct block *b)
 	return awaited;
 }
 
+/* The lanes that @i waits for were together a moment ago, with no safe point since then. */
+static bool waits_for_company(const struct instruction *i)
+{
+	const struct operand *mask = warp_has_mask(i) ? &i->operands[i->operand_count - 1] : NULL;
+
+	if (!mask || mask->kind != OPERAND_REGISTER)
+		return false;
+	for (const struct instruction *p = i->prev; p; p = p->prev) {
+		const struct operand *result = p->operand_count ? p->operands : NULL;
+
+		if (result && result->kind > OPERAND_ADDRESS) /* of several results one may be it */
+			return false;
+		if (result && result->kind == OPERAND_REGISTER && result->reg == mask->reg)
+			return !p->guard && name_is(p->mnemonic->name, "activemask");
+	}
+	return false;
+}
+
+static bool waits_for_lanes(const struct instruction *i)
+{
+	if (i->mnemonic->op_class == OP_CALL)
+		return !calls_driver(i);
+	return i->mnemonic->op_class == OP_WARP && !name_is(i->mnemonic->name, "activemask") &&
+	       !waits_for_company(i);
+}
+
 static bool awaited_at(const struct selector *c, const struct block *b)
 {
 	for (const struct instruction *i = b->first; i; i = i->next) {
-		if (i->mnemonic->op_class == OP_WARP || i->mnemonic->op_class == OP_CALL)
+		if (waits_for_lanes(i))
 			return true;
 		if (i->mnemonic->op_class == OP_BARRIER && !i->guard)
 			return false;

@@ -30,13 +30,6 @@ struct sequence {
 	struct instruction *first, *last;
 };
 
-static bool is_of_driver(const struct instruction *i)
-{
-	const struct function *called = i->mnemonic->op_class == OP_CALL ? callee_of(i) : NULL;
-
-	return called && !called->has_body && name_is(called->name, "malloc", "free", "vprintf");
-}
-
 /* Whether @operand is @variable, or names it inside. */
 static bool names(const struct operand *operand, const struct variable *variable)
 {
@@ -138,7 +131,7 @@ static struct variable *count_in(struct rewrite *rewrite, struct block *b, struc
 
 	for (struct instruction *i = b->last, *prev; i; i = prev) {
 		prev = i->prev;
-		if (!is_of_driver(i) || !find_sequence(&s, i))
+		if (!calls_driver(i) || !find_sequence(&s, i))
 			continue;
 		prev = s.first->prev;
 		calls = calls ? calls : edit_variable(f, SPACE_GLOBAL, "calls", 4, 4);
@@ -154,7 +147,7 @@ static void run(struct rewrite *rewrite)
 	unsigned n = 0;
 
 	for_each_instruction (i, f)
-		n += is_of_driver(i);
+		n += calls_driver(i);
 	if (n > CALLS_MAX || !pass_has_isa(f->module, 6, 3) || pass_target(f->module) < 70)
 		return;
 	for (struct block *b = f->entry, *next; b; b = next) {
