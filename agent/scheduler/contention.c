@@ -48,14 +48,15 @@ static bool runs_among(const struct client *client, const struct run_queue *queu
 }
 
 /* Same-level clients have work. Where clients take no turns only those expect to be held that have
- * long launches, or have run for their part. */
+ * long launches, or have run for their part. Nobody is held while the hardware's slices share the
+ * GPU under a policy by which no client takes over. */
 static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
 	bool in_turns = !queue->concurrent && !queue->sliced;
+	bool is_long = now < client->long_until && (!queue->sliced || queue->policy->preempts);
 
 	return has_company(client, queue) &&
-	       (in_turns || client->entry.held || now < client->long_until ||
-		runs_among(client, queue, now));
+	       (in_turns || client->entry.held || is_long || runs_among(client, queue, now));
 }
 
 /* Of clients that share the GPU by weight, another one can wait until a short launch ends: forms

@@ -248,6 +248,8 @@ static void test_slices_of_ffs(void **state)
 	look_after(MS);
 	assert_true(queue->sliced);
 	assert_false(world.control[0].hold || world.control[1].hold);
+	assert_false(world.control[0].flags &
+		     WEIR_CONTROL_CONTENDED); /* though its launch is long */
 	assert_int_equal(world.clients[0].channels.slice, 12000);
 	world.gpu.queues.settings.max_overhead = 100000; /* millionths */
 	preemption_set_slices(&world.gpu);
@@ -263,6 +265,7 @@ static void test_slices_of_ffs(void **state)
 	look_after(MS);
 	assert_false(queue->sliced);
 	assert_true(world.control[0].hold != world.control[1].hold);
+	assert_true(world.control[0].flags & WEIR_CONTROL_CONTENDED);
 	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
 	assert_int_equal(queue->costs, 2 * (policy_defaults.cost + POLICY_STOP));
 	world.clients[0].channels.usable = false;
