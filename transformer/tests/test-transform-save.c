@@ -233,8 +233,10 @@ static void calls_of_the_driver_are_counted(void **state)
 		out = look(&saves, text);
 		assert_true(saves.eligible[0]);
 		assert_int_equal(count_of(out, "nanosleep"), kernels[k].counted);
+		assert_int_equal(count_of(out, "atom.global.cas.b32\t%weir_found"),
+				 kernels[k].counted);
 		assert_int_equal(count_of(out, "red.global.add.u32\t[%weir_calls"),
-				 2 * kernels[k].counted);
+				 kernels[k].counted);
 		free(out);
 	}
 }

@@ -9,6 +9,9 @@
  *		store the parameters; call; load the result;  calls -= 1
  *	wait:	nanosleep; try
  *
+ * A lane that counts itself in and out again would keep others out meanwhile, and thousands try at
+ * once. So it counts by a compare-and-swap, and waits if another lane was first.
+ *
  * `calls` is one word of the module, for all launches of the kernel. It is 0 when nobody calls:
  * lanes leave at `try`, before they enter, and those that entered return, because the functions
  * wait for nobody outside of them.
@@ -92,16 +95,15 @@ static void write_enter(struct cursor *at, struct rewrite *rewrite, struct varia
 	struct operand most = hidden32(at, rewrite, HIDDEN(calls));
 
 	edit_code(at,
-		  "{ .reg .pred %one, %in, %out; .reg .b32 %here, %n, %now; .reg .b64 %calls;"
+		  "{ .reg .pred %one, %in; .reg .b32 %here, %n, %now, %found; .reg .b64 %calls;"
 		  "  activemask.b32 %here; popc.b32 %n, %here; mov.u64 %calls, %0;"
 		  "  mov.u32 %now, %lanemask_lt; and.b32 %now, %now, %here;"
-		  "  setp.eq.u32 %one, %now, 0; sub.u32 %1, %1, 1; mov.u32 %now, 0;"
+		  "  setp.eq.u32 %one, %now, 0; sub.u32 %1, %1, 1; mov.u32 %now, 0; mov.u32 "
+		  "%found, 0;"
 		  "  @%one ld.volatile.global.u32 %now, [%calls];"
-		  "  setp.le.and.u32 %in, %now, %1, %one;"
-		  "  @%in atom.global.add.u32 %now, [%calls], %n;"
-		  "  setp.gt.and.u32 %out, %now, %1, %in; neg.s32 %n, %n;"
-		  "  @%out red.global.add.u32 [%calls], %n;"
-		  "  setp.le.and.u32 %in, %now, %1, %in; vote.sync.any.pred %in, %in, %here;"
+		  "  setp.le.and.u32 %in, %now, %1, %one; add.u32 %n, %n, %now;"
+		  "  @%in atom.global.cas.b32 %found, [%calls], %now, %n;"
+		  "  setp.eq.and.u32 %in, %found, %now, %in; vote.sync.any.pred %in, %in, %here;"
 		  "  @!%in bra %2; }",
 		  op_variable(calls), most, op_block(wait));
 }
