@@ -44,7 +44,8 @@ struct autotune_launch {
 	bool overtaken; /* launches of those who wait start before this one's waiting blocks */
 	/* Higher-level clients wait, but need only places of blocks that end. */
 	bool places;
-	bool above;       /* higher-level clients share the GPU, whether they wait or not */
+	bool above;       /* higher-level clients share the GPU, or did so lately, whether they wait
+			     or not */
 	uint64_t workers; /* that it may have; 0: not bounded */
 };
 

@@ -5,6 +5,10 @@
 /* ns: others that want the GPU now and then must not find a long native kernel each time. */
 #define WAITED_FOR (10 * NS_PER_S)
 
+/* ns: a pod launches its first kernels within milliseconds after it has come, and finds in its way
+ * what lower levels queued before. So these expect others for so long after the last has gone. */
+#define BELOW_FOR (600 * NS_PER_S)
+
 /* Looks that found only such work, since the last that found other work. Somebody above who has
  * both kinds of work by turns must not find a native kernel. */
 #define PLACES_SURE 3u
@@ -42,6 +46,9 @@ void waiting_work(struct client *client, struct tick *tick)
 		state->urgent_until = until;
 	if (binding_closed(tick->binding))
 		state->held_until = until;
+	if (binding_is_below(tick->binding))
+		state->below_until = tick->now + BELOW_FOR;
+	atomic_store(&state->below_lately, tick->now < state->below_until);
 	atomic_store(&state->waiting, bounded || tick->now < state->waited_until ? WAITING_URGENT
 				      : tick->now < state->held_until ? WAITING_SAME_LEVEL
 								      : WAITING_NOBODY);

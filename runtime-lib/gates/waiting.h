@@ -13,9 +13,11 @@ struct waiters {
 	/* Those that wait are higher-level clients whose latest work was short, and needed no SMs
 	 * of its own (struct weir_demand_page, places). */
 	_Atomic int places;
+	/* Higher-level clients share the GPU, or did so lately: more may come. */
+	_Atomic int below_lately;
 
 	/* Worker: until when something that was seen counts, ns. */
-	uint64_t waited_until, urgent_until, held_until;
+	uint64_t waited_until, urgent_until, held_until, below_until;
 	unsigned places_seen; /* looks */
 };
 PER_CLIENT(waiters)

@@ -90,6 +90,7 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
 	const struct waiters *waiters = waiters_of(client);
 	bool spatial = gate_is_spatial(binding), places = load_relaxed(&waiters->places);
+	bool above = binding_is_below(binding) || load_relaxed(&waiters->below_lately);
 
 	struct launch_decision decision =
 		tuning_decide(tuned, client, key,
@@ -102,7 +103,7 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 				      .overtaken = native < PRIORITY_LONG_NS &&
 						   load_relaxed(&launch_order_of(client)->yields),
 				      .places = spatial && places,
-				      .above = binding_is_below(binding),
+				      .above = above,
 				      .workers = workers_bound(binding, client)});
 	/* While nobody asks, a look at the quota before each ticket would cost a few per cent.
 	 * Short work needs all SMs for less time than it takes to bring workers back to some. */

@@ -2,6 +2,8 @@
  * gates. On the null driver. */
 #include "formed.h"
 
+#include "gates/waiting.h"
+
 #include "gates/gate.h"
 
 #include "weir/drain.h"
@@ -253,6 +255,38 @@ static void evictions_make_chains_longer(void **state)
 	for (int i = 0; i < 100; i++)
 		ops_of(n, kernel, BLOCKS);
 	assert_int_equal(ops_of(n, kernel, BLOCKS), 3); /* it is never evicted now */
+	gone(n);
+}
+
+static size_t continuations_of(unsigned n, CUfunction kernel)
+{
+	ops_of(n, kernel, BLOCKS); /* may begin with a gate */
+	return ops_of(n, kernel, BLOCKS) / 2;
+}
+
+/* Below others a long launch has a continuation for each 1.5 ms: it may be queued before they have
+ * work. After they have gone others may come. */
+static void chains_are_longer_below_others(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel;
+	unsigned n = welcomed(0);
+
+	(void)state;
+	kernel = kernel_of(16000000, &rewritten);
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_int_equal(continuations_of(n, kernel), 11);
+	assert_true(eventually(atomic_load(&waiters_of(client)->below_lately)));
+	agent.control->above = 0;
+	assert_int_equal(continuations_of(n, kernel), 11);
+	usleep(50000);
+	assert_int_equal(continuations_of(n, kernel), 11);
+	gone(n);
+
+	n = context_welcomed(0);
+	kernel = kernel_of(16000000, &rewritten);
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_int_equal(continuations_of(n, kernel), 3);
 	gone(n);
 }
 
@@ -575,6 +609,7 @@ int main(void)
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
 		cmocka_unit_test(saved_and_finished_blocks_are_counted),
 		cmocka_unit_test(evictions_make_chains_longer),
+		cmocka_unit_test(chains_are_longer_below_others),
 		cmocka_unit_test(queued_launches_share_continuations),
 		cmocka_unit_test(a_chain_that_was_too_short_is_long_for_a_while),
 		cmocka_unit_test(predictions_leave_chains_out),
