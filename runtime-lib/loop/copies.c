@@ -1,14 +1,17 @@
 /* A copy engine needs about 2.5 us between two copies, in which it could move 128 KiB. So pieces
  * that lie side by side in the staging memory and on the GPU are copied together, also those of
- * several requests. They are not waited for: while enough is being copied, what has been read is
- * left where it is, and may get neighbours. */
+ * several requests. While enough is being copied, what has been read is left where it is, and may
+ * get neighbours. But one copy always waits for the engine behind the one that it does, so that it
+ * never stands still. */
 #include "loop/copies.h"
 
 #include <errno.h>
 
-#define COPYING \
-	(8u << 20)        /* bytes of copies to the GPU under way; beyond them the next one waits */
-#define JOINED (8u << 20) /* bytes of one copy, at most */
+/* Another copy to the GPU begins while fewer bytes are being copied, or fewer copies are under way:
+ * of long ones two are enough. */
+#define COPYING (4u << 20)
+#define COPIES  2u
+#define JOINED  (8u << 20) /* bytes of one copy, at most */
 
 int copies_init(struct weir_loop *loop)
 {
@@ -136,9 +139,18 @@ static void begin_each(struct weir_loop *loop, struct piece *first)
 	}
 }
 
+static bool wants_copies(const struct weir_loop *loop)
+{
+	uint32_t under_way = 0;
+
+	for (const struct piece *at = loop->in.first; at && under_way < COPIES; at = at->next)
+		under_way++;
+	return loop->copying < COPYING || under_way < COPIES;
+}
+
 void copies_begin(struct weir_loop *loop)
 {
-	while (loop->ready.first && loop->copying < COPYING) {
+	while (loop->ready.first && wants_copies(loop)) {
 		uint64_t bytes;
 		struct piece *first = join(loop, loop->ready.first, &bytes);
 

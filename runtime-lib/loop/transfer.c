@@ -21,7 +21,8 @@
 #define FOLLOWING 64u         /* transfers among which the one that follows is searched */
 #define ALIGNED   4096u       /* what O_DIRECT wants */
 #define READER    (32u << 10) /* readers get more; waking one takes longer than reading this */
-#define TURN      (8u << 20) /* bytes that one of several transfers is given buffers for at a time */
+/* Bytes that one of several transfers is given buffers for at a time. */
+#define TURN (16u << 20)
 
 static bool is_in(const struct slot *slot)
 {

@@ -12,7 +12,7 @@
 
 #define BUFFERS 20u
 #define SLOTS   32u
-#define BUSY    8u         /* copies of 1 MiB that keep the copy engine busy */
+#define BUSY    4u         /* copies of 1 MiB that keep the copy engine busy */
 #define FREE    (2 * BUSY) /* slots from here on have none of them */
 #define UNIT    ((uint64_t)STAGING_UNIT)
 #define MIB     ((uint64_t)1 << 20)
@@ -182,7 +182,7 @@ static void assert_copy(unsigned n, uint64_t slot, uint64_t size, const struct p
 	assert_ptr_equal(w.copies[n].from, piece->buffer);
 }
 
-/* Eight copies of 1 MiB are under way: what is ready now waits. */
+/* Four copies of 1 MiB are under way: what is ready now waits. */
 static void keep_busy(void)
 {
 	for (uint32_t i = 0; i < BUSY; i++) {
@@ -250,6 +250,30 @@ static void what_lies_apart_is_copied_apart(void **state)
 	assert_int_equal(w.begun, BUSY + 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_ptr_equal(w.copies[BUSY + i].from, pieces[i]->buffer);
+}
+
+/* Behind a copy of 5 MiB another one waits for the engine, and a third one begins when the first
+ * has ended. */
+static void the_engine_has_a_copy_next(void **state)
+{
+	struct piece *pieces[5];
+
+	(void)state;
+	keep_busy();
+	for (unsigned i = 0; i < 5; i++)
+		pieces[i] = read_piece(FREE + i);
+	for (unsigned i = 0; i < 5; i++)
+		ready(pieces[i]);
+	w.finished = BUSY;
+	copies_look(&w.loop);
+	assert_copy(BUSY, FREE, 5 * MIB, pieces[0]);
+	ready(read_piece(0));
+	assert_int_equal(w.begun, BUSY + 2);
+	ready(read_piece(2));
+	assert_int_equal(w.begun, BUSY + 2);
+	w.finished = 1;
+	copies_look(&w.loop);
+	assert_int_equal(w.begun, BUSY + 3);
 }
 
 static void one_copy_is_limited(void **state)
@@ -321,15 +345,11 @@ static void copies_from_the_gpu_are_not_joined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(pieces_follow_each_other),
-		TEST(holes_are_used),
-		TEST(small_pieces_are_apart),
-		TEST(a_piece_alone_is_copied_at_once),
-		TEST(neighbours_are_copied_together),
-		TEST(what_lies_apart_is_copied_apart),
-		TEST(one_copy_is_limited),
-		TEST(refused_copies_are_tried_apart),
-		TEST(copies_from_the_gpu_are_not_joined),
+		TEST(pieces_follow_each_other),       TEST(holes_are_used),
+		TEST(small_pieces_are_apart),         TEST(a_piece_alone_is_copied_at_once),
+		TEST(neighbours_are_copied_together), TEST(what_lies_apart_is_copied_apart),
+		TEST(the_engine_has_a_copy_next),     TEST(one_copy_is_limited),
+		TEST(refused_copies_are_tried_apart), TEST(copies_from_the_gpu_are_not_joined),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,17 +149,22 @@ static void what_follows_on_the_gpu_is_next(void **state)
 	assert_int_equal(w.answered, 4);
 }
 
-/* After 8 MiB it is the turn of the transfer that has waited for the longest. */
+/* After 16 MiB it is the turn of the transfer that has waited for the longest. */
 static void nobody_waits_for_ever(void **state)
 {
 	static const uint32_t order[] = {0, 2, 3, 4, 5, 6, 7, 8, 1, 9, 10};
 
 	(void)state;
-	ask(0, ADDRESS, MIB);
+	ask(0, ADDRESS, 2 * MIB);
 	ask(1, ADDRESS + 100 * MIB, MIB);
 	for (uint32_t i = 2; i < 11; i++)
-		ask(i, ADDRESS + (i - 1) * MIB, MIB);
-	assert_order(order, 11);
+		ask(i, ADDRESS + (i - 1) * 2 * MIB, 2 * MIB);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(slot_of_read(2 * i), order[i]);
+		assert_int_equal(slot_of_read(2 * i + 1), order[i]);
+	}
+	for (unsigned i = 8; i < 11; i++)
+		assert_int_equal(slot_of_read(2 * i - (i > 8)), order[i]);
 }
 
 /* Nobody takes the rest of a buffer that the next transfer waits for: pieces would get shorter. */
