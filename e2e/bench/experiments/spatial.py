@@ -32,13 +32,14 @@ PARTS = PAIRS, CURVES, SERVICE, NETWORKS = "pairs", "curves", "service", "networ
 
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
-SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs
+SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end
+TAILS = 0.1  # of HIGH's times: the shortest and the longest that do not count
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
-POINT, POINT_SETTLE = 0.15, 0.05  # seconds of a measurement of the curve; before that
+POINT, POINT_SETTLE = 0.15, 0.1  # seconds of a measurement of the curve; before that
 AGAIN = 2  # further measurements of `needed` and the best point, where `needed` misses the bound
 CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and nothing is measured again
-SWEEP_SECONDS = 65  # of all curves: no further pair is begun later
+SWEEP_SECONDS = 100  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
 GAP_MS, REQUESTS_SECONDS = 8, 2.0
@@ -50,18 +51,23 @@ def trivial(pool, name, tenant="", sms=0):
     return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, sms=sms, brief=True)
 
 
+def typical(times):
+    """The mean without both tails. A median would hide that each fifth launch waits: of about 45 clients of one MPS server
+    some wait up to a millisecond, once in each 2 ms (H100)."""
+    cut = int(TAILS * len(times))
+    return statistics.fmean(sorted(times)[cut : len(times) - cut])
+
+
 def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE):
-    """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for @seconds."""
-    if high and mode == "Weir" and not bench.node.simulated:
-        both_for(bench, mode, low, high, settle)
-    return both_for(bench, mode, low, high, length(bench, seconds))
-
-
-def both_for(bench, mode, low, high, seconds):
-    rounds = [(high, ("rounds", 0, int(EVERY_MS * MS), int(seconds * 1e3 / EVERY_MS), 0))] if high else []
-    answers = pool_of(bench).ask(mode, [(low, ("endless", 0, int(seconds * 1e9), DEPTH, 0)), *rounds], seconds)
-    rate = progress(answers[0]["ends"], seconds * 1e9) / seconds
-    return (statistics.median((end - launch) / 1e3 for launch, end in answers[1]["rounds"]) if high else None), rate
+    """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for @settle and then @seconds."""
+    settle = settle if high and mode == "Weir" and not bench.node.simulated else 0
+    seconds = length(bench, seconds)
+    begin, end = settle * 1e9, (settle + seconds) * 1e9
+    rounds = [(high, ("rounds", 0, int(EVERY_MS * MS), int(end / EVERY_MS / MS), 0))] if high else []
+    answers = pool_of(bench).ask(mode, [(low, ("endless", 0, int(end), DEPTH, 0)), *rounds], settle + seconds)
+    rate = (progress(answers[0]["ends"], end) - progress(answers[0]["ends"], begin)) / seconds
+    times = [(done - launch) / 1e3 for launch, done in answers[1]["rounds"] if launch >= begin] if high else []
+    return (typical(times) if times else None), rate
 
 
 def pairs(bench, lows, highs):
@@ -102,13 +108,13 @@ def judge_pairs(bench, found):
         plot.bars(bench.plots / f"{bench.report.experiment}.svg", "Overhead of preemption (FLEP fig. 15)", "%", list(lost), series)
 
 
-def curve(bench, low, jobs, known):
-    """HIGH's time by the SMs that LOW leaves, a dict as @jobs; @known: times of some of them. The best of several times is
-    low by chance: where `needed` misses the bound by little, it and the best are measured again, in turn."""
+def curve(bench, low, jobs):
+    """HIGH's time by the SMs that LOW leaves, a dict as @jobs. The best of several times is low by chance: where `needed`
+    misses the bound by little, it and the best are measured again, in turn."""
     def point(name):
         return beside(bench, "Weir", low, jobs[name], POINT, POINT_SETTLE)[0]
 
-    times = known | {name: point(name) for name in jobs if name not in known}
+    times = {name: point(name) for name in jobs}
     best = min(times, key=times.get)
     if BOUNDS["needed against the best"].limit < times["needed"] / times[best] < CLEAR:
         again = [(point(best), point("needed")) for _ in range(AGAIN)]
@@ -116,29 +122,38 @@ def curve(bench, low, jobs, known):
     return times
 
 
-def sweep(bench, lows, jobs, found):
-    """As in FLEP's figure 16, each pair. @jobs: HIGH to a dict: a number of SMs, the largest for `whole`, or "needed" to its
-    job. @found: of pairs(); empty: these were not measured. Each curve is a row as soon as it is there."""
-    order = sorted(((a, b) for a in lows for b in jobs if a != b), key=lambda pair: pair[::-1] not in SHOWN)
-    sms = sorted(of for of in next(iter(jobs.values())) if of != "needed")
-    curves, until = {}, time.monotonic() + SWEEP_SECONDS
-    for a, b in order:
-        if time.monotonic() > until:
-            break
-        known = dict(zip((max(sms), "needed"), found[a][b][0][1:])) if found else {}
-        times = curves[a, b] = curve(bench, lows[a], jobs[b], known)
+def curves_of(bench, lows, b, jobs, until):
+    """Of one HIGH beside each LOW, until a time. Each curve is a row as soon as it is there."""
+    curves = {}
+    for a, low in lows.items():
+        if a == b or time.monotonic() > until:
+            continue
+        times = curves[a, b] = curve(bench, low, jobs)
         bench.report.add(f"{a}_{b}: needed against the best number of SMs", round(times["needed"] / min(times.values()), 3), "x",
-                         baselines=", ".join(f"{of} {us:.0f} us" for of, us in times.items()))  # fmt: skip
+                         baselines=", ".join(f"{of} {us:.1f} us" for of, us in times.items()))  # fmt: skip
+    return curves
+
+
+def sweep(bench, lows, highs, sms, whole):
+    """As in FLEP's figure 16, each pair. @highs: HIGH to its jobs: plain, `whole`, `needed`. @whole: the SMs of the GPU.
+    Clients that ask for a number of SMs are there for one HIGH at a time: MPS keeps some of very many waiting."""
+    pool, curves, until = pool_of(bench), {}, time.monotonic() + SWEEP_SECONDS
+    for b in sorted(highs, key=lambda b: b not in dict(SHOWN)):
+        several = {n: trivial(pool, b, NEEDED.name, n) for n in sms}
+        pool.ensure("Weir", list(several.values()))
+        curves |= curves_of(bench, lows, b, {whole: highs[b][1], "needed": highs[b][2]} | several, until)
+        pool.leave("Weir", list(several.values()))
     ratios = {pair: times["needed"] / min(times.values()) for pair, times in curves.items()}
-    bound = BOUNDS["needed against the best"]
+    bound, asked = BOUNDS["needed against the best"], sum(a != b for a in lows for b in highs)
     within, worst = sum(ratio <= bound.limit for ratio in ratios.values()), max(ratios, key=ratios.get)
     told = f"{within} of {len(ratios)} pairs within; mean {statistics.fmean(ratios.values()):.3f}x; worst {'_'.join(worst)}"
     bench.report.judge("needed against the best number of SMs, the worst pair", ratios[worst], bound, told)
-    if len(curves) < len(order):
-        bench.report.cut(f"the curves of {len(curves)} of {len(order)} pairs: {SWEEP_SECONDS} s were over")
+    if len(curves) < asked:
+        bench.report.cut(f"the curves of {len(curves)} of {asked} pairs: {SWEEP_SECONDS} s were over")
     if bench.plots:
-        shown = {f"{a}_{b}": [times["needed"] / times[of] for of in sms] for (a, b), times in curves.items() if (b, a) in SHOWN}
-        plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", sms, shown)
+        by_sms = sorted([*sms, whole])
+        shown = {f"{a}_{b}": [times["needed"] / times[n] for n in by_sms] for (a, b), times in curves.items() if (b, a) in SHOWN}
+        plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", by_sms, shown)
 
 
 class Around:
@@ -236,20 +251,13 @@ def few_beside_large(bench, lows, parts):
     pool.ensure("Weir", governed)
     leaving = sum(client["leavesPart"] for client in pool.clients(lows.values()))
     bench.report.holds("LOW may leave a part of the GPU", leaving == len(lows), f"{leaving} of {len(lows)} clients")
-    found = {}
     if PAIRS in parts:
         plain = [*lows.values(), *(jobs[0] for jobs in highs.values())]
         pool.ensure("MPS", plain)
-        found = pairs(bench, lows, highs)
-        judge_pairs(bench, found)
+        judge_pairs(bench, pairs(bench, lows, highs))
         pool.leave("MPS", plain)  # a server has 48 clients at most
     if CURVES in parts:
-        sms, whole = ((1,), 2) if short else (SMS, ALL)
-        swept = {b: {n: trivial(pool, b, NEEDED.name, n) for n in sms} for b in highs}
-        several = [job for of in swept.values() for job in of.values()]
-        pool.ensure("Weir", several)
-        sweep(bench, lows, {b: of | {whole: highs[b][1], "needed": highs[b][2]} for b, of in swept.items()}, found)
-        pool.leave("Weir", several)
+        sweep(bench, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
     pool.leave("Weir", governed)
 
 
