@@ -16,7 +16,7 @@ static __device__ void angle_part(const angle_work &work, const parts &p, unsign
 	angle_end(work);
 }
 
-PORT(angle_pairs, ANGLE_THREADS, 1,
+PORT(angle_pairs, ANGLE_THREADS, SM_THREADS, 1,
      (const float4 *a, const float4 *b, unsigned na, unsigned nb, const float *limits,
       unsigned long long *counts, int same),
      angle_part({a, b, na, nb, limits, counts, same}, p, n))

@@ -21,18 +21,18 @@ template <unsigned Chunk, class Part> static __device__ void loop_over(const wei
 #define SM_THREADS 2048
 
 /* NAME_split: the original kernel, split into launches of a few parts each. NAME_loop: in an event
- * loop, whose blocks draw @chunk parts at a time. @parameters: those of the original kernel; @part: the
- * work of part `n`.
+ * loop, whose blocks draw @chunk parts at a time, and of which @sm_threads threads fit on an SM.
+ * @parameters: those of the original kernel; @part: the work of part `n`.
  *
- * All originals have 30 registers or fewer. A loop without a bound would have more, and fewer of its
+ * All originals have 32 registers or fewer. A loop without a bound would have more, and fewer of its
  * blocks would fit on an SM. */
-#define PORT(name, threads, chunk, parameters, part)                                                   \
+#define PORT(name, threads, sm_threads, chunk, parameters, part)                                       \
 	extern "C" __global__ void name##_split(UNPACK parameters, parts p)                            \
 	{                                                                                              \
 		unsigned n = p.first + blockIdx.x;                                                     \
 		part;                                                                                  \
 	}                                                                                              \
-	extern "C" __global__ void __launch_bounds__(threads, SM_THREADS / (threads))                  \
+	extern "C" __global__ void __launch_bounds__(threads, (sm_threads) / (threads))                \
 		name##_loop(weir::loop_args args, UNPACK parameters, parts p)                          \
 	{                                                                                              \
 		loop_over<chunk>(args, p, [=](unsigned drawn) {                                        \
