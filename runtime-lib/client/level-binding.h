@@ -73,6 +73,14 @@ static inline uint32_t binding_workers(const struct level_binding *binding)
 	return load_relaxed(&control_page(binding)->workers);
 }
 
+/* Others of the level have a part of each SM. */
+static inline bool binding_is_bounded(const struct level_binding *binding)
+{
+	uint32_t workers = binding_workers(binding);
+
+	return workers && workers < WEIR_SM_WORKERS;
+}
+
 static inline bool binding_has_slo(const struct level_binding *binding)
 {
 	return load_relaxed(&control_page(binding)->latency_slo) != 0;

@@ -109,13 +109,24 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
 
-	/* A client that is ahead of its minimum rate runs beside others. */
-	bool shares = binding && (binding_flag(binding, WEIR_CONTROL_SLICED) ||
-				  binding_flag(binding, WEIR_CONTROL_LEAVES));
+	/* A client that is ahead of its minimum rate runs beside others. So does one whose workers
+	 * are bounded by now, with launches that were queued before that, too. */
+	bool shares = binding &&
+		      (binding_flag(binding, WEIR_CONTROL_SLICED) ||
+		       binding_flag(binding, WEIR_CONTROL_LEAVES) || binding_is_bounded(binding));
 
 	if (sample->bounded || sample->of.beside || shares)
 		return KERNEL_SLICED;
 	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
+}
+
+/* The policy decides which clients run at the same time. At the begin of a client's turn the last
+ * kernel of the one before may still run. */
+static bool takes_turns(const struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+
+	return binding && binding_flag(binding, WEIR_CONTROL_MEASURED);
 }
 
 static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
@@ -126,7 +137,8 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	uint64_t alone = without_links(sample, ns);
 
 	if (!sample_evicted(sample))
-		learn_time(client, sample, alone, crowd);
+		learn_time(client, sample, alone,
+			   crowd == KERNEL_ALONE && takes_turns(client) ? KERNEL_CROWDED : crowd);
 	else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE)
 		learn_eviction(sample);
 	learn_yield(client, sample, alone);
@@ -144,7 +156,7 @@ static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 	uint64_t before = kernel_mean(sample->of.kernel);
 
 	/* Others on the GPU lengthen it: then only a first estimate counts. */
-	if ((!sample->disturbed && crowd != KERNEL_SLICED) || !before)
+	if ((!sample->disturbed && crowd != KERNEL_SLICED && !takes_turns(client)) || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
 	if (!sample->bounded)

@@ -143,6 +143,48 @@ static void learns_nothing_from_bounded_launches(void **state)
 	gone(n);
 }
 
+/* Another client has come since the launch, and its kernel runs beside it. */
+static void learns_nothing_beside_others(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	struct kernel_time *time = kernel_find(atomic_load(&tuned_for(kernel)->key));
+	uint64_t predicted = kernel_mean(time);
+	driver->elapsed_ns = driver->form_elapsed_ns = 10000000;
+	for (uint64_t end = client_now() + LEARNS_NS; client_now() < end;) {
+		agent.control->workers = 0;
+		launch_call(n, kernel, BLOCKS);
+		agent.control->workers = 4;
+		land(0);
+		usleep(2000);
+	}
+	assert_true(kernel_mean(time) < 2 * predicted);
+	gone(n);
+}
+
+/* In the client's turn, the kernel of the one before ends. Some launches take longer by that;
+ * others do not, and their time counts. */
+static void learns_the_least_in_turns(void **state)
+{
+	(void)state;
+	CUfunction kernel = settled(1u << WEIR_PERSISTENT, BLOCKS);
+	struct kernel_time *time = kernel_find(atomic_load(&tuned_for(kernel)->key));
+	uint64_t predicted = kernel_mean(time),
+		 usual[] = {driver->elapsed_ns, driver->form_elapsed_ns};
+	unsigned i = 0;
+	agent.control->flags |= WEIR_CONTROL_MEASURED;
+	for (uint64_t end = client_now() + LEARNS_NS; client_now() < end; i++) {
+		driver->elapsed_ns = i % 5 ? 10000000 : usual[0];
+		driver->form_elapsed_ns = i % 5 ? 10000000 : usual[1];
+		launch_call(n, kernel, BLOCKS);
+		land(0);
+		usleep(2000);
+	}
+	assert_true(kernel_mean(time) < 2 * predicted);
+	agent.control->flags &= ~WEIR_CONTROL_MEASURED;
+	gone(n);
+}
+
 /* The agent finds with it what fits beside the kernel. */
 static void tells_what_a_worker_takes(void **state)
 {
@@ -230,6 +272,8 @@ int main(void)
 		cmocka_unit_test(bounds_no_grid_that_fits),
 		cmocka_unit_test(goes_ahead),
 		cmocka_unit_test(learns_nothing_from_bounded_launches),
+		cmocka_unit_test(learns_nothing_beside_others),
+		cmocka_unit_test(learns_the_least_in_turns),
 		cmocka_unit_test(tells_what_a_worker_takes),
 		cmocka_unit_test(tells_of_the_form_beside_others),
 		cmocka_unit_test(tells_nothing_of_a_former_context),

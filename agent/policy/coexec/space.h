@@ -7,8 +7,8 @@
 
 #include "weir/protocol.h"
 
-#define COEXEC_MOST    4u  /* kernels that run at the same time */
-#define COEXEC_WORKERS 32u /* of all kernels on an SM, at most */
+#define COEXEC_MOST    4u              /* kernels that run at the same time */
+#define COEXEC_WORKERS WEIR_SM_WORKERS /* of all kernels on an SM, at most */
 
 /* A client's latest kernel. What it reports may be a lie: that costs only the client itself, and
  * those that run beside it, who get fewer workers or wait. */

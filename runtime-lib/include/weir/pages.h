@@ -158,13 +158,15 @@ struct weir_control_page {
 	uint32_t unused; /* 0 */
 	/* Same-level clients run at the same time (MPS), and this one's launches have at most so
 	 * many blocks on an SM, at least 1: in the forms persistent and resumable, where the grid
-	 * has more blocks than that. From the next launch on. 0: as many as fit. */
+	 * has more blocks than that. From the next launch on. 0: as many as fit. WEIR_SM_WORKERS or
+	 * more: the same, but launches are in a form. */
 	_Atomic uint32_t workers;
 	uint8_t reserved[WEIR_PAGE_SIZE - 148];
 };
 
 #define WEIR_STATUS_FORMS 8u /* at most */
 #define WEIR_SM_RESOURCES 4u
+#define WEIR_SM_WORKERS   32u /* no SM holds more blocks */
 #define WEIR_SM_PARTS     65536u
 
 enum weir_status_flags {
