@@ -35,6 +35,18 @@ refuses() { # ARGUMENT...
     ! e2e/bench/run "$@"
 }
 
+survives_second_sigterm() {
+    PYTHONPATH=e2e/bench/lib python3 -c '
+import os, signal, runner
+signal.signal(signal.SIGTERM, runner.stop)
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+    raise SystemExit(0)
+raise SystemExit(1)'
+}
+
 all() { # SET EXPERIMENT...
     local set=$1 name
     shift
@@ -44,6 +56,7 @@ all() { # SET EXPERIMENT...
 
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
+check "a second SIGTERM does not end what the first one began" survives_second_sigterm
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do
     check "run lists $set" e2e/bench/run "$set" --list

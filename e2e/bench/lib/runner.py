@@ -209,9 +209,15 @@ def choose(options, experiments):
     return chosen
 
 
+def stop(_number, _frame):
+    """`timeout` sends SIGTERM twice: to the process, then to its group. The second must not end what keeps the figures."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def run(options, chosen):
     options.out.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table of what there is comes all the same
+    signal.signal(signal.SIGTERM, stop)  # the table of what there is comes all the same
     runner, good = Runner(options), True
     try:
         for name, group in itertools.groupby(chosen, key=lambda one: one.home):
