@@ -7,7 +7,7 @@ weir-sim_CPPFLAGS := $(agent_CPPFLAGS)
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-run-queue test-sim test-objective test-charge test-coexec-search test-coexec-plan test-coexec-queue
+UNIT_TESTS += test-run-queue test-sim test-objective test-charge
 test-run-queue_SRC      := agent/tests/test-run-queue.c $(SIM_SRC)
 test-run-queue_CPPFLAGS := $(agent_CPPFLAGS)
 test-run-queue_STATIC   := agent node base
@@ -19,20 +19,20 @@ test-sim_LIBS           := -lcmocka -lyaml -lm
 test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/units.c
 test-objective_CPPFLAGS := $(agent_CPPFLAGS)
 test-objective_LIBS     := -lcmocka
-test-coexec-search_SRC      := agent/tests/test-coexec-search.c agent/policy/coexec/space.c agent/policy/coexec/search.c
-test-coexec-search_CPPFLAGS := $(agent_CPPFLAGS)
-test-coexec-search_STATIC   := base
-test-coexec-search_LIBS     := -lcmocka -lm
-test-coexec-plan_SRC        := agent/tests/test-coexec-plan.c agent/common/units.c $(POLICY_SRC)
-test-coexec-plan_CPPFLAGS   := $(agent_CPPFLAGS)
-test-coexec-plan_STATIC     := agent base
-test-coexec-plan_LIBS       := -lcmocka -lm
-test-coexec-queue_SRC       := agent/tests/test-coexec-queue.c agent/common/units.c $(POLICY_SRC)
-test-coexec-queue_CPPFLAGS  := $(agent_CPPFLAGS)
-test-coexec-queue_STATIC    := agent base
-test-coexec-queue_LIBS      := -lcmocka -lm
 test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
+
+# The policy coexec.
+COEXEC_TESTS := test-coexec-search test-coexec-memory test-coexec-plan test-coexec-members test-coexec-queue
+UNIT_TESTS += $(COEXEC_TESTS)
+define coexec-test
+$1_SRC      := agent/tests/$1.c agent/common/units.c $(POLICY_SRC)
+$1_CPPFLAGS := $(agent_CPPFLAGS)
+$1_STATIC   := agent base
+$1_LIBS     := -lcmocka -lm
+endef
+$(foreach t,$(COEXEC_TESTS),$(eval $(call coexec-test,$t)))
+$(foreach t,test-coexec-plan test-coexec-members,$(eval $t_SRC += agent/tests/coexec-world.c))
 
 FUZZERS += fuzz-trace
 fuzz-trace_SRC          := agent/tests/fuzz/fuzz-trace.c agent/scheduler/trace.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
