@@ -5,24 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct node *shown(CUgraphNode handle, enum work_kind kind, const void *out)
+/* The node, if it is of the kind that the call is for. @argument: the call's other one. */
+static CUresult get(struct node **out, CUgraphNode handle, enum work_kind kind,
+		    const void *argument)
 {
 	struct node *n = handle_get(HANDLE_NODE, handle);
 
-	return n && n->work.kind == kind && out ? n : NULL;
+	if (!n || n->work.kind != kind || !argument)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = n;
+	return CUDA_SUCCESS;
+}
+
+static CUcontext context_handle(const struct work *work)
+{
+	return context_lives(work->ctx) ? work->ctx->handle : NULL;
 }
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2 *out)
 {
 	API_ENTER();
-	struct node *n = shown(handle, WORK_KERNEL, out);
 	const struct ptx_launch *launch;
 	const struct function *f;
+	struct node *n;
 	size_t n_params;
 	void **params;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_KERNEL, out));
 	f = n->work.kernel.function;
 	launch = &n->work.kernel.launch;
 	n_params = ptx_kernel_param_count(f->kernel);
@@ -43,7 +52,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
 		.sharedMemBytes = launch->dynamic_shared,
 		.kernelParams = params,
 		.kern = f->of,
-		.ctx = context_lives(n->work.ctx) ? n->work.ctx->handle : NULL,
+		.ctx = context_handle(&n->work),
 	};
 	return CUDA_SUCCESS;
 }
@@ -60,10 +69,9 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *out)
 {
 	API_ENTER();
-	const struct node *n = shown(handle, WORK_COPY, out);
+	struct node *n;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_COPY, out));
 	*out = (CUDA_MEMCPY3D){
 		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
 		.srcDevice = (CUdeviceptr)n->work.copy.from.base,
@@ -83,10 +91,9 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *out)
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *out)
 {
 	API_ENTER();
-	const struct node *n = shown(handle, WORK_SET, out);
+	struct node *n;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_SET, out));
 	*out = (CUDA_MEMSET_NODE_PARAMS){
 		.dst = (CUdeviceptr)n->work.set.base,
 		.pitch = n->work.set.pitch,
@@ -101,10 +108,9 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS 
 CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS *out)
 {
 	API_ENTER();
-	const struct node *n = shown(handle, WORK_HOST, out);
+	struct node *n;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_HOST, out));
 	*out = (CUDA_HOST_NODE_PARAMS){n->work.host.function, n->work.host.data};
 	return CUDA_SUCCESS;
 }
@@ -112,12 +118,11 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS *out
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
 	API_ENTER();
-	const struct node *n = shown(handle, WORK_MEMOPS, out);
+	struct node *n;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_MEMOPS, out));
 	*out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
-		.ctx = context_lives(n->work.ctx) ? n->work.ctx->handle : NULL,
+		.ctx = context_handle(&n->work),
 		.count = n->work.memops.count,
 		.paramArray = n->work.memops.ops,
 	};
@@ -128,10 +133,9 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 				       const CUkernelNodeAttrValue *value)
 {
 	API_ENTER();
-	struct node *n = shown(handle, WORK_KERNEL, value);
+	struct node *n;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_KERNEL, value));
 	if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
 		n->work.kernel.cooperative = value->cooperative != 0;
 	else if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
@@ -145,10 +149,9 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 				       CUkernelNodeAttrValue *value)
 {
 	API_ENTER();
-	const struct node *n = shown(handle, WORK_KERNEL, value);
+	struct node *n;
 
-	if (!n)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&n, handle, WORK_KERNEL, value));
 	memset(value, 0, sizeof(*value));
 	if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
 		value->cooperative = n->work.kernel.cooperative;
@@ -160,11 +163,10 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
 {
 	API_ENTER();
-	struct node *a = shown(to, WORK_KERNEL, to);
-	const struct node *b = shown(from, WORK_KERNEL, from);
+	struct node *a, *b;
 
-	if (!a || !b)
-		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(get(&a, to, WORK_KERNEL, to));
+	RETURN_IF(get(&b, from, WORK_KERNEL, from));
 	a->work.kernel.cooperative = b->work.kernel.cooperative;
 	a->work.kernel.priority = b->work.kernel.priority;
 	return CUDA_SUCCESS;

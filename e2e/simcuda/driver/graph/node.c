@@ -32,6 +32,8 @@ static CUresult copy_from(struct work *out, const CUDA_MEMCPY3D *p, CUcontext ha
 {
 	struct context *ctx;
 
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
 	RETURN_IF(context_of(&ctx, handle));
 	return copy3d_work(out, ctx, p);
 }
@@ -40,6 +42,8 @@ static CUresult set_from(struct work *out, const CUDA_MEMSET_NODE_PARAMS *p, CUc
 {
 	struct context *ctx;
 
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
 	RETURN_IF(context_of(&ctx, handle));
 	return set_work(out, ctx, p->dst, p->pitch, p->elementSize, p->value, p->width, p->height);
 }
@@ -178,6 +182,36 @@ NODE_KIND(cuGraphAddBatchMemOpNode, cuGraphBatchMemOpNodeSetParams,
 	  cuGraphExecBatchMemOpNodeSetParams, CUDA_BATCH_MEM_OP_NODE_PARAMS,
 	  memops_from(&w, params))
 
+/* The same for kinds whose context is not in @type: a changed node has the current one. */
+#define NODE_KIND_IN_CONTEXT(add_name, set_name, exec_name, type, from)                           \
+	CUresult add_name(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,     \
+			  const type *params, CUcontext ctx)                                      \
+	{                                                                                         \
+		API_ENTER();                                                                      \
+		struct work w;                                                                    \
+                                                                                                  \
+		return add(out, graph, deps, n, &w, from(&w, params, ctx));                       \
+	}                                                                                         \
+	CUresult set_name(CUgraphNode node, const type *params)                                   \
+	{                                                                                         \
+		API_ENTER();                                                                      \
+		struct work w;                                                                    \
+                                                                                                  \
+		return change(node_of(node), &w, from(&w, params, NULL));                         \
+	}                                                                                         \
+	CUresult exec_name(CUgraphExec exec, CUgraphNode node, const type *params, CUcontext ctx) \
+	{                                                                                         \
+		API_ENTER();                                                                      \
+		struct work w;                                                                    \
+                                                                                                  \
+		return change(exec_node(exec, node), &w, from(&w, params, ctx));                  \
+	}
+
+NODE_KIND_IN_CONTEXT(cuGraphAddMemcpyNode, cuGraphMemcpyNodeSetParams,
+		     cuGraphExecMemcpyNodeSetParams, CUDA_MEMCPY3D, copy_from)
+NODE_KIND_IN_CONTEXT(cuGraphAddMemsetNode, cuGraphMemsetNodeSetParams,
+		     cuGraphExecMemsetNodeSetParams, CUDA_MEMSET_NODE_PARAMS, set_from)
+
 /* The first version of the structure is the beginning of the second. */
 static CUDA_KERNEL_NODE_PARAMS_v2 widen(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
@@ -208,64 +242,6 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
 	CUDA_KERNEL_NODE_PARAMS_v2 wide = params ? widen(params) : (CUDA_KERNEL_NODE_PARAMS_v2){0};
 
 	return cuGraphExecKernelNodeSetParams_v2(exec, node, params ? &wide : NULL);
-}
-
-CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
-			      const CUDA_MEMCPY3D *params, CUcontext ctx)
-{
-	API_ENTER();
-	struct work w;
-
-	return add(out, graph, deps, n, &w,
-		   params ? copy_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *params)
-{
-	API_ENTER();
-	struct work w;
-
-	return change(node_of(node), &w,
-		      params ? copy_from(&w, params, NULL) : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
-					const CUDA_MEMCPY3D *params, CUcontext ctx)
-{
-	API_ENTER();
-	struct work w;
-
-	return change(exec_node(exec, node), &w,
-		      params ? copy_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
-			      const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
-{
-	API_ENTER();
-	struct work w;
-
-	return add(out, graph, deps, n, &w,
-		   params ? set_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
-{
-	API_ENTER();
-	struct work w;
-
-	return change(node_of(node), &w,
-		      params ? set_from(&w, params, NULL) : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
-					const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
-{
-	API_ENTER();
-	struct work w;
-
-	return change(exec_node(exec, node), &w,
-		      params ? set_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n)
