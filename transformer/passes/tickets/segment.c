@@ -27,45 +27,76 @@ static void write_axes(struct cursor *at, struct frame *fr)
 		edit_code(at, "mov.u32 %0, %1;", op_reg(fr->axis[2]), op_reg(fr->line));
 }
 
-void segment_first(struct frame *fr)
+/* Registers of segment_first(). */
+struct first {
+	struct operand size;   /* blocks of the ticket */
+	struct operand number; /* of the ticket, among those of its size */
+};
+
+/* Tickets of `chunk` blocks come first, then those of `fine`. Sets the block's line number to that
+ * of the first block of its size. */
+static void write_size(struct cursor *at, struct frame *fr, const struct first *first)
 {
-	struct cursor at = cursor_start(fr->f, fr->first);
-	struct operand size = op_reg(edit_register(fr->f, TYPE_b32));
-
-	struct operand number = op_reg(edit_register(fr->f, TYPE_b32));
-	struct operand panel = op_reg(edit_register(fr->f, TYPE_b32));
-
-	if (fr->borrowed) /* all threads have read the ticket */
-		tickets_barrier(&at, fr);
-	edit_code(&at,
+	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %last; sub.u32 %last, %3, 1;"
 		  "  mov.u32 %0, 0; mov.u32 %2, %4; mov.u32 %6, %1;"
 		  "  setp.gt.u32 %p, %1, %last; @%p mul.lo.u32 %0, %3, %4;"
 		  "  @%p sub.u32 %6, %1, %3; @%p mov.u32 %2, %5; }",
-		  op_reg(fr->line), op_reg(fr->ticket), size,
-		  hidden32(&at, fr->rewrite, HIDDEN(coarse)),
-		  hidden32(&at, fr->rewrite, HIDDEN(chunk)),
-		  hidden32(&at, fr->rewrite, HIDDEN(fine)), number);
-	edit_code(&at,
+		  op_reg(fr->line), op_reg(fr->ticket), first->size,
+		  hidden32(at, fr->rewrite, HIDDEN(coarse)),
+		  hidden32(at, fr->rewrite, HIDDEN(chunk)), hidden32(at, fr->rewrite, HIDDEN(fine)),
+		  first->number);
+}
+
+/* `across` tickets begin at consecutive blocks; so do the next ones, behind all blocks of these. */
+static void write_begin(struct cursor *at, struct frame *fr, const struct first *first)
+{
+	struct operand panel = op_reg(edit_register(fr->f, TYPE_b32));
+
+	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %1, %2; setp.eq.u32 %p, %3, 1;"
 		  "  @%p bra row; div.u32 %1, %2, %3; mul.lo.u32 %1, %1, %3;"
 		  "row: sub.u32 %x, %4, 1; mad.lo.u32 %x, %1, %x, %2; add.u32 %0, %0, %x; }",
-		  op_reg(fr->line), panel, number, hidden32(&at, fr->rewrite, HIDDEN(across)),
-		  size);
-	edit_code(&at,
+		  op_reg(fr->line), panel, first->number, hidden32(at, fr->rewrite, HIDDEN(across)),
+		  first->size);
+}
+
+/* The last tickets have one block each. */
+static void write_single(struct cursor *at, struct frame *fr, const struct first *first)
+{
+	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %behind; sub.u32 %behind, %3, %1;"
 		  "  setp.ge.u32 %p, %1, %2; @%p sub.u32 %0, %4, %behind; @%p mov.u32 %5, 1; }",
-		  op_reg(fr->line), op_reg(fr->ticket), hidden32(&at, fr->rewrite, HIDDEN(single)),
-		  hidden32(&at, fr->rewrite, HIDDEN(tickets)),
-		  hidden32(&at, fr->rewrite, HIDDEN(blocks)), size);
-	edit_code(&at,
+		  op_reg(fr->line), op_reg(fr->ticket), hidden32(at, fr->rewrite, HIDDEN(single)),
+		  hidden32(at, fr->rewrite, HIDDEN(tickets)),
+		  hidden32(at, fr->rewrite, HIDDEN(blocks)), first->size);
+}
+
+/* Blocks that are left of the ticket, beside the parity bit, which changes. */
+static void write_left(struct cursor *at, struct frame *fr, const struct first *first)
+{
+	edit_code(at,
 		  "{ .reg .b32 %n, %parity; sub.u32 %n, %1, %0; min.u32 %n, %n, %2;"
 		  "  shl.b32 %n, %n, 1; and.b32 %parity, %3, 1;"
 		  "  xor.b32 %parity, %parity, 1; or.b32 %3, %n, %parity; }",
-		  op_reg(fr->line), hidden32(&at, fr->rewrite, HIDDEN(blocks)), size,
+		  op_reg(fr->line), hidden32(at, fr->rewrite, HIDDEN(blocks)), first->size,
 		  op_reg(fr->left));
+}
+
+void segment_first(struct frame *fr)
+{
+	struct cursor at = cursor_start(fr->f, fr->first);
+	struct first first = {.size = op_reg(edit_register(fr->f, TYPE_b32)),
+			      .number = op_reg(edit_register(fr->f, TYPE_b32))};
+
+	if (fr->borrowed) /* all threads have read the ticket */
+		tickets_barrier(&at, fr);
+	write_size(&at, fr, &first);
+	write_begin(&at, fr, &first);
+	write_single(&at, fr, &first);
+	write_left(&at, fr, &first);
 	if (fr->rewrite->safe)
-		drain_begin(&at, fr->rewrite, size);
+		drain_begin(&at, fr->rewrite, first.size);
 	write_axes(&at, fr);
 }
 
