@@ -114,11 +114,28 @@ static void *counted_launches(void *body)
 	end_thread();
 }
 
-/* All states of the launch path: gates due and not, demand set and cleared, samples taken. */
-static void check(uint8_t level)
+static void launch_counted(void (*launch)(unsigned count))
 {
 	pthread_t thread;
 
+	pthread_create(&thread, NULL, counted_launches, launch);
+	pthread_join(thread, NULL);
+}
+
+/* Ends the client. */
+static void check_counted(void)
+{
+	if (system_calls)
+		print_error("system call %d\n", last_call);
+	assert_int_equal(system_calls, 0);
+	assert_int_equal(allocations, 0);
+	cuCtxDestroy_v2((CUcontext)(uintptr_t)0x10100);
+	close(agent.client);
+}
+
+/* All states of the launch path: gates due and not, demand set and cleared, samples taken. */
+static void check(uint8_t level)
+{
 	fake_agent_welcome_next(&agent, level, 1);
 	launches(1);
 	fake_agent_join();
@@ -126,16 +143,10 @@ static void check(uint8_t level)
 	agent.control->flags = WEIR_CONTROL_HOLDABLE;
 
 	int gates = driver->gates, events = driver->events_recorded;
-	pthread_create(&thread, NULL, counted_launches, launches);
-	pthread_join(thread, NULL);
+	launch_counted(launches);
 	assert_true(driver->gates > gates);
 	assert_true(driver->events_recorded > events);
-	if (system_calls)
-		print_error("system call %d\n", last_call);
-	assert_int_equal(system_calls, 0);
-	assert_int_equal(allocations, 0);
-	cuCtxDestroy_v2((CUcontext)(uintptr_t)0x10100);
-	close(agent.client);
+	check_counted();
 }
 
 static void at_the_bottom(void **state)
@@ -173,7 +184,6 @@ static void land(struct client *client)
 static void in_forms(void **state)
 {
 	struct client *client;
-	pthread_t thread;
 
 	(void)state;
 	driver->elapsed_ns = driver->form_elapsed_ns = 1000000;
@@ -199,16 +209,10 @@ static void in_forms(void **state)
 	unsigned long launched[3];
 	for (size_t i = 0; i < 3; i++)
 		launched[i] = preempting_of(client)->launches[forms[i]];
-	pthread_create(&thread, NULL, counted_launches, formed_launches);
-	pthread_join(thread, NULL);
+	launch_counted(formed_launches);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(preempting_of(client)->launches[forms[i]] > launched[i] + 100);
-	if (system_calls)
-		print_error("system call %d\n", last_call);
-	assert_int_equal(system_calls, 0);
-	assert_int_equal(allocations, 0);
-	cuCtxDestroy_v2((CUcontext)(uintptr_t)0x10100);
-	close(agent.client);
+	check_counted();
 }
 
 static void *one_of_each(void *unused)
