@@ -138,7 +138,7 @@ TEST_BINARIES := $(UNIT_TESTS:%=$(B)/tests/%) $(FUZZERS:%=$(B)/fuzz/%) $(BENCHES
 
 ##@ Everyday
 help: ## this list
-	@awk '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z0-9-]*:.*## /{split($$0, a, ":.*## "); printf "  make %-14s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
+	@awk '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z0-9-]*:.*## /{split($$0, a, ":.*## "); printf "  make %-14s %s\n", a[1], a[2]}' $(filter Makefile %.mk,$(MAKEFILE_LIST))
 
 all: $(ALL) ## build everything
 

@@ -1,7 +1,7 @@
 # Each part of e2e names its own files.
 include $(wildcard e2e/*/module.mk)
 
-SHELL_TESTS  += e2e/arm64.sh e2e/tests/summary.sh
+SHELL_TESTS  += e2e/arm64.sh e2e/tests/help.sh e2e/tests/summary.sh
 # They need programs for arm64.
 ARM64_SHELL_TESTS := e2e/arm64.sh deploy/tests/release.sh
 # The tests that take longest, the longest first.
