@@ -70,7 +70,7 @@ def tables(records):
     used = {name for _, *names, _ in BURSTS for name in names} | {f"{name}{more}" for _, _, name, _ in PAPERS for more in ("", "-timeslice")}
     gpus = sorted({records[name]["gpu"] for name in used if name in records})
     lines = table(["the low-priority pod runs", *COLUMNS], latencies)
-    lines += ["", "The experiments of FLEP, EffiSha and GLoop, with Weir:", ""]
+    lines += ["", "The experiments of three papers that Weir builds on ([GLOSSARY.md](GLOSSARY.md#papers)), with Weir:", ""]
     lines += table(["figure", "shows", "MPS + Weir", "time-slicing + Weir"], papers)
     lines += ["", f"Measured on: {', '.join(gpus)}."]
     return "\n".join(lines) + "\n"
