@@ -10,13 +10,19 @@ void slice_rank_add(struct slice_rank *rank, uint64_t weight)
 	rank->most = larger(rank->most, weight);
 }
 
-/* The longest mean with which parts hold over each second. The part that is off most is the one
- * that is closest to a half. */
-static uint64_t steady_mean(const struct slice_rank *rank)
+/* The longest mean with which no part is off by more than @off in a window. The part that is off
+ * most is the one that is closest to a half. */
+static uint64_t longest_mean(const struct slice_rank *rank, unsigned off)
 {
 	uint64_t all = larger(rank->weights, 2), part = smaller(rank->most, all / 2);
 	double f = (double)larger(part, 1) / (double)all;
-	uint64_t mean = (uint64_t)(SLICE_STEADY_OFF / (f * (1 - f)) / rank->n);
+
+	return (uint64_t)(off / (f * (1 - f)) / rank->n);
+}
+
+static uint64_t steady_mean(const struct slice_rank *rank)
+{
+	uint64_t mean = longest_mean(rank, SLICE_STEADY_OFF);
 
 	return smaller(larger(mean, SLICE_SHARE), SLICE_STEADY);
 }
@@ -26,7 +32,7 @@ static uint64_t mean_of(const struct slice_rank *rank)
 	if (rank->above)
 		return SLICE_AMONG;
 	if (rank->mean)
-		return smaller(rank->mean, steady_mean(rank));
+		return smaller(rank->mean, longest_mean(rank, SLICE_FAIR_OFF));
 	return rank->steady ? steady_mean(rank) : SLICE_SHARE;
 }
 

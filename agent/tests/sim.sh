@@ -81,6 +81,18 @@ for mps in "" --mps; do
     check "and does so in each second, within 2 points ($mps)" of whpf parts "$seconds" $mps
 done
 
+equals() { # N SWITCH: ffs leaves them to the hardware's slices; each has its part of each second, within 1 point
+    echo "client a copies=$1 always work=20ms launch=520us" |
+        "$sim" --policy ffs --hardware --switch "$2" --look 800us --for 60s --json - | jq -e '
+            (.busySeconds / .seconds) as $busy | (100 / (.clients | length)) as $share |
+            [.clients[] | (.shareMin, .shareMax) * 100 / $busy - $share | fabs] | max <= 1' >/dev/null
+}
+for switch in 150us 250us 350us 450us; do
+    for n in 2 3 4 5 6 7 8; do
+        check "ffs: parts of $n equal clients with slices, a switch of $switch" equals "$n" "$switch"
+    done
+done
+
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
     [ $? -eq 1 ] && grep -q '^weir-sim: ' "$work/out"
