@@ -3,6 +3,7 @@
 import plot
 import sharing
 import turnarounds
+from experiment import TIMESLICE
 from papers import large, pairs, small
 from report import at_most
 from workers import SLOTS, Job, pool_of, sample
@@ -21,8 +22,11 @@ def run(bench):
     pool = pool_of(bench)
     chosen = sample(pairs(), turnarounds.budget(bench, "pairs at 2:1"))
     co_runs = [(f"{b} (small) 2:1 {a} (large)", [small(b), large(a)], [66, 33]) for a, b in chosen]
-    same_level = [Job("matrix-multiply", copy=i) for i in range(4)]
-    co_runs += [("MM 9:1 MM", same_level[:2], [90, 10]), ("MM 1:1:1:1", same_level, [25] * 4)]
+    sliced = bench.mode == TIMESLICE
+    same_level = [Job("matrix-multiply", copy=i) for i in range(8 if sliced else 4)]
+    co_runs += [("MM 9:1 MM", same_level[:2], [90, 10]), ("MM 1:1:1:1", same_level[:4], [25] * 4)]
+    if sliced:
+        co_runs.append(("MM, eight equal", same_level, [12] * 8))
     jobs = {job: None for _, of, _ in co_runs for job in of}
     pool.set_policy("ffs")
     for mode in ("MPS", "Weir"):
@@ -30,7 +34,10 @@ def run(bench):
     window, seconds, first = (sharing.short(bench, some) for some in (1.0, sharing.SKIPPED + 2, sharing.SKIPPED + 1))
     found = []
     for what, of, shares in co_runs:
-        windows, wanted = sharing.co_run(bench, what, of, shares, window if seconds > 1 else 0.1, "ffs", seconds, ("MPS",), first=first)
+        windows, wanted = sharing.co_run(
+            bench, what, of, shares, window if seconds > 1 else 0.1, "ffs", seconds, ("MPS",), first=first,
+            queued_us=sharing.QUEUED_US if sliced else 0,
+        )  # fmt: skip
         found.append((what, windows, wanted))
     note = f"{len(chosen)} of 28 pairs at 2:1"
     off = max(windows.worst(wanted) for _, windows, wanted in found)

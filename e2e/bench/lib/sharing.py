@@ -8,6 +8,9 @@ from workers import pool_of, progress
 FORMED_S = 0.2  # to measure a round alone, in the form that it has among others
 SKIPPED = 0.4  # seconds at the beginning that no window has, unless an experiment says more
 PIECES = 4  # of a co-run before it counts, at most
+# us of work that each client has queued where the hardware's slices share the GPU: its processor may be 3 ms late, and
+# whose queue runs dry loses the rest of its slice. With 2 ms one lost 16 ms of a second so (H100).
+QUEUED_US = 10_000
 LIMIT = 1.0  # percentage points that a share may be off in a window
 # Of wfq: a launch of shares-wfq. With 1 ms and eight clients, weir-sim is 1.2 points off in a window of 200 ms; with this
 # quantum, 0.75.
@@ -63,9 +66,9 @@ class CoRun:
     late: float
 
 
-def measure(bench, mode, jobs, window, seconds, priorities=(), skipped=SKIPPED):
+def measure(bench, mode, jobs, window, seconds, priorities=(), skipped=SKIPPED, queued_us=0):
     pool = pool_of(bench)
-    ends = pool.endless(mode, jobs, seconds, priorities)
+    ends = pool.endless(mode, jobs, seconds, priorities, queued_us)
     tuning = mode == "Weir" and pool.tuning(jobs)
     if mode == "Weir":  # in the form that the kernel got among others
         us = [pool.round_us(mode, job, FORMED_S) for job in jobs]
@@ -86,27 +89,27 @@ def shown(windows, n):
     return ":".join(f"{windows.mean(i):.1f}" for i in range(n))
 
 
-def learn(bench, jobs, window, seconds):
+def learn(bench, jobs, window, seconds, queued_us=0):
     """Runs in pieces until libweir has compared its forms. Returns the windows of each piece."""
-    pieces = [measure(bench, "Weir", jobs, window, seconds)]
+    pieces = [measure(bench, "Weir", jobs, window, seconds, queued_us=queued_us)]
     while pieces[-1].tuning and len(pieces) < PIECES:
-        pieces.append(measure(bench, "Weir", jobs, window, seconds))
+        pieces.append(measure(bench, "Weir", jobs, window, seconds, queued_us=queued_us))
     return pieces
 
 
-def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, scheduling="", first=0, skipped=SKIPPED):
+def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, scheduling="", first=0, skipped=SKIPPED, queued_us=0):
     """Runs @jobs with @shares and the baselines without; returns the windows and their targets. @first: seconds of each
     piece of learn() before the run that counts; 0: none."""
     pool = pool_of(bench)
-    plain = {mode: measure(bench, mode, jobs, window, seconds, skipped=skipped) for mode in baselines}
+    plain = {mode: measure(bench, mode, jobs, window, seconds, skipped=skipped, queued_us=queued_us) for mode in baselines}
     others = [f"{mode} {shown(of, len(jobs))}, loss {of.loss:.1f} %" for mode, of in plain.items()]
     pool.set_policy(policy, dict(zip(jobs, shares)), scheduling)
     wanted = targets(shares)
     if first:
-        pieces = learn(bench, jobs, window, first)
+        pieces = learn(bench, jobs, window, first, queued_us)
         others.append(f"pieces of {first:g} s before it counts: {len(pieces)}, worst window of the first {pieces[0].worst(wanted):.2f} off")
     before = evictions(pool)
-    windows = measure(bench, "Weir", jobs, window, seconds, skipped=skipped)
+    windows = measure(bench, "Weir", jobs, window, seconds, skipped=skipped, queued_us=queued_us)
     others.append(f"{evictions(pool) - before} evictions")
     if windows.tuning:
         others.append("forms are not settled")

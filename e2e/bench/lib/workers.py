@@ -3,6 +3,7 @@ of sharing a GPU."""
 
 import bisect
 import dataclasses
+import math
 import statistics
 import subprocess
 import time
@@ -15,7 +16,7 @@ MODES = {"time-slicing": (False, False), "MPS": (True, False), "Weir": (True, Tr
 SLOTS = tuple(Tenant(f"slot-{i:02}", "low") for i in range(40))  # TENANTS of experiments with workers
 MS = 1_000_000  # ns
 LEAD = 30 * MS  # from a command to the begin of its rounds
-DEPTH = 4  # rounds queued
+DEPTH, DEPTH_MAX = 4, 64  # rounds queued
 COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # of a client, in the agent's status
 # The number of passes of a kernel starts at PROBE and is corrected FITS times, each time by the median of TIMED_ROUNDS.
 PROBE, FITS = 4, 3
@@ -213,10 +214,14 @@ class WorkerPool:
             self.workers[mode, job].client.tell(verb, begin + at, *rest)
         return [self.workers[mode, job].client.answer(seconds + 60) for job, _ in commands]
 
-    def endless(self, mode, jobs, seconds, priorities=()):
-        """The ends of each job's rounds, in ns."""
+    def depth(self, job, queued_us):
+        """Rounds that take @queued_us alone, but DEPTH at least."""
+        return min(DEPTH_MAX, max(DEPTH, math.ceil(queued_us / self.alone["MPS", job]))) if queued_us else DEPTH
+
+    def endless(self, mode, jobs, seconds, priorities=(), queued_us=0):
+        """The ends of each job's rounds, in ns. At least DEPTH rounds and @queued_us are queued."""
         commands = [
-            (job, ("endless", 0, int(seconds * 1e9), DEPTH, priorities[i] if priorities else 0))
+            (job, ("endless", 0, int(seconds * 1e9), self.depth(job, queued_us), priorities[i] if priorities else 0))
             for i, job in enumerate(jobs)
         ]
         return [answer["ends"] for answer in self.ask(mode, commands, seconds)]
