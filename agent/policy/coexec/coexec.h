@@ -1,42 +1,55 @@
 /* Which clients of a level run at the same time, and with how many workers on an SM each
  * (FlexSched).
  *
- * One client begins, the one that got least so far. Alone it shows which kernel it has, in its
- * form, and how fast that gets on without. Then others join it one by one: first those that are
- * known to go well with it, then those of which nothing is known. How many workers each gets is
- * found by trying (search.h) while all of them work. The result is remembered
- * (memory.h). A client that makes the others' loss greater than its own gain waits for its
- * turn: so where nothing goes together clients take turns.
+ * A turn begins with one client, the one that got least so far. It runs alone, so that its form is
+ * found and its speed alone is measured. Then others join it one by one: first those that are known
+ * to gain beside it, then those of which nothing is known. The numbers of workers are found by
+ * trying (search.h) while all members work, and are remembered (memory.h). A client by which the
+ * members lose more than it gains waits for its own turn. So where nothing gains, clients take
+ * turns.
  *
- * Speed is what a client reports as done (the time that its finished launches take alone) in a
- * while, relative to the same while it was alone. Pure. */
+ * A client's speed is the work that it reports as done, as time that its finished launches take
+ * alone, in a ns. Its rate is its speed relative to its speed alone. Pure. */
 #pragma once
 
 #include "policy/coexec/search.h"
 #include "policy/coexec/space.h"
 
 /* All times are in ns of the level's clock, which stands while higher levels run. */
-#define COEXEC_UNBOUNDED COEXEC_WORKERS /* more than fit; but launches are in a form */
-#define COEXEC_TURN      100000000ull   /* of several, then those that got less have theirs; */
-#define COEXEC_REPAYS    4u             /* or so many times what the search for it took, */
-#define COEXEC_CHANGES   16u            /* or the time until launches had its workers */
-#define COEXEC_EXPLORES  8u             /* of the time such a part may go to adding to a set */
-#define COEXEC_WINDOW    30000000ull    /* a measurement, at least */
-#define COEXEC_LONGEST   200000000ull   /* a measurement, or the wait for it, at most; */
-#define COEXEC_LAUNCHES  4u             /* or so many launches of the longest, */
-#define COEXEC_LIMIT     2000000000ull  /* but no more than that */
-#define COEXEC_GIVE_UP   5000000000ull  /* a search, at most, and the turn that repays it */
-#define COEXEC_LOOK      5000000ull     /* between two looks for one that may join */
-#define COEXEC_LINGER    2000000ull     /* without work, then a client has left the others; */
-#define COEXEC_GRACE     20000000ull    /* or twice its `pause`, but at most so long */
-#define COEXEC_SOLO      2000000000ull  /* in which a client's forms are found, at most; */
-#define COEXEC_CLOSED    300000000ull   /* or so long, if it has one, or none is to come */
-#define COEXEC_GAIN      0.03           /* of all together: less is not worth it */
-#define COEXEC_SAMPLES   8              /* the mean of the latest is what a set gains; */
-#define COEXEC_OFF       0.02           /* it is remembered if it differs by more */
-#define COEXEC_HOPE      1.2            /* the speed-up of a pair that was not tried; */
-#define COEXEC_ALIKE     1.04           /* of one that seems to wait for the same thing */
-#define COEXEC_LOST      3u             /* measurements in a row that show a loss */
+
+/* The bound of a client that runs alone while its form is looked for. More than fit on an SM, so
+ * all of them run; but a client with a bound launches in its form. */
+#define COEXEC_UNBOUNDED COEXEC_WORKERS
+
+/* How long a turn of several clients is: the longest of these three. */
+#define COEXEC_TURN    100000000ull
+#define COEXEC_REPAYS  4u  /* times what the search for the set took (at most COEXEC_GIVE_UP) */
+#define COEXEC_CHANGES 16u /* times the wait for the set's workers (at most COEXEC_LIMIT) */
+
+/* Measurements */
+#define COEXEC_WINDOW   30000000ull   /* one takes at least this long */
+#define COEXEC_LONGEST  200000000ull  /* it, or the wait for it, ends after this time, */
+#define COEXEC_LAUNCHES 4u            /* or after so many launches if that is later, */
+#define COEXEC_LIMIT    2000000000ull /* but never later than this */
+
+/* Searches */
+#define COEXEC_GIVE_UP  5000000000ull /* the longest search */
+#define COEXEC_EXPLORES 8u            /* 1/8 of the time may go to sets that seldom gain */
+
+/* Members */
+#define COEXEC_LOOK   5000000ull    /* between two looks for a client that may join */
+#define COEXEC_LINGER 2000000ull    /* without work, until a client is no member any more */
+#define COEXEC_GRACE  20000000ull   /* at most this, if it pauses: twice its `pause` */
+#define COEXEC_SOLO   2000000000ull /* alone until a client's form is found, at most; */
+#define COEXEC_CLOSED 300000000ull  /* at most this, if it has one or libweir looks for none */
+
+/* Speed-ups: sums of the members' rates. */
+#define COEXEC_GAIN    0.03 /* a set must gain so much more to be kept */
+#define COEXEC_UNTRIED 1.2  /* expected of a pair that was not tried; */
+#define COEXEC_ALIKE   1.04 /* of one whose kernels seem to wait for the same thing */
+#define COEXEC_SAMPLES 8    /* what a set gains is the mean of about so many measurements; */
+#define COEXEC_OFF     0.02 /* it is remembered again when it differs by more than this */
+#define COEXEC_LOST    3u   /* measurements in a row with a loss end a set */
 
 struct run_queue_entry;
 
@@ -47,51 +60,57 @@ struct coexec_client {
 	/* ns of work done, and of all launches, as it takes alone. The difference is queued.
 	 * Not run_queue_entry.remaining: that falls as if nothing ran beside the client. */
 	uint64_t executed, launched;
-	bool tuning; /* its forms are not settled */
+	bool tuning; /* its form is not found yet */
 
 	uint32_t workers; /* that it may have on an SM; 0: not bounded */
-	bool runs;        /* with others or alone; else it waits */
+	bool runs;        /* a member, or of a member's container; else it waits */
 
 	/* Internal. */
 	bool together;       /* it is a member */
 	uint64_t of;         /* number of the kernel that the fields below describe */
-	bool measured;       /* `alone` is the speed of this kernel; */
-	bool known;          /* of this one or an earlier one */
-	double alone;        /* ns of work in a ns; 0: it reported nothing */
+	bool measured;       /* `alone` is this kernel's speed */
+	bool known;          /* `alone` is the speed of this kernel or of an earlier one */
+	double alone;        /* its speed alone, ns of work in a ns; 0: it reported nothing */
 	uint64_t served;     /* ns that it was charged, by weight */
-	uint64_t pause;      /* ns without work, until it has some again; the longest lately */
-	uint64_t solo_since; /* its forms are looked for; 0: not yet */
-	bool formed;         /* they are found; then it shows its speed alone, without them */
-	uint64_t refused;    /* the plan's `sets` when it was tried in vain */
-	uint64_t settles;    /* `executed` from when the configuration holds */
-	uint64_t changes_at; /* until then it keeps `former` workers; 0: it has those of `now` */
+	uint64_t pause;      /* ns, the longest of its latest times without work */
+	uint64_t solo_since; /* when the search for its form began; 0: not yet */
+	bool formed;         /* that has ended; its speed alone is measured without the form */
+	uint64_t refused;    /* the plan's `sets` when it was refused the last time */
+	uint64_t settles;    /* from this value of `executed` on launches have their workers */
+	uint64_t changes_at; /* until then it has `former` workers; 0: it has those of `now` */
 	uint8_t former;
-	uint64_t seen, first_at, last_at, first, last; /* ends of launches in a measurement */
+	/* Of a measurement: `executed` at the latest look, and at the first and the last end of a
+	 * launch, with their times. 0: there was none. */
+	uint64_t seen, first, last, first_at, last_at;
 };
 
-enum coexec_phase { COEXEC_SETTLING, COEXEC_MEASURING };
+enum coexec_phase {
+	COEXEC_SETTLING,  /* launches with former workers are to end */
+	COEXEC_MEASURING, /* speeds are measured */
+};
 
 /* Of a level's run queue. Zero: nobody runs. */
 struct coexec_plan {
 	struct run_queue_entry *members[COEXEC_MOST];
 	uint64_t numbers[COEXEC_MOST]; /* their kernels */
 	unsigned n;
-	struct coexec_configuration now, before; /* the last one joined */
-	double speed_up;                         /* found for the members; 1: one */
+	struct coexec_configuration now, before; /* before: the last member joined */
+	double speed_up;                         /* of the members; 1: there is one */
 	struct coexec_space space;
 	struct coexec_search search;
 	bool searching;
 	bool shrunk; /* a member has left */
 	enum coexec_phase phase;
-	unsigned lost;
+	unsigned lost;                   /* measurements in a row with a loss */
 	uint64_t since;                  /* of the phase */
-	uint64_t turn_since;             /* the members run */
-	uint64_t service;                /* that each client with work got, at least */
-	uint64_t looked;                 /* for one that may join */
-	uint64_t sets;                   /* counts the sets of members that were settled */
+	uint64_t turn_since;             /* these members run */
+	uint64_t service;                /* each client with work got at least so much */
+	uint64_t looked;                 /* when a client to join was last looked for */
+	uint64_t sets;                   /* counter of sets that were found or ended */
 	uint64_t searches;               /* counter */
 	uint64_t search_since, searched; /* the last search: its begin, and how long it took */
 	uint64_t changed_in;             /* ns until launches had the members' workers */
-	uint64_t idle_since;             /* no client has had work; 0: some has */
-	uint64_t begun, explored; /* first turn, or later; ns of searches that were unlikely */
+	uint64_t idle_since;             /* since when no client has work; 0: one has */
+	uint64_t begun;    /* what COEXEC_EXPLORES counts from: the first turn, or later */
+	uint64_t explored; /* ns since then of searches for sets that seldom gain */
 };

@@ -7,23 +7,23 @@
 #include "policy/coexec/memory.h"
 #include "policy/policy.h"
 
-/* Waiting clients that are looked at: each look goes through the memory. */
-#define CANDIDATES 32u
-#define OTHERS     8u /* as better partners of one of these */
+/* Limits, because each client that is looked at costs a walk through the memory. */
+#define CANDIDATES 32u /* waiting clients that may join */
+#define OTHERS     8u  /* and other partners of each */
 
-/* What two kernels are known to reach; or what is hoped for: kernels that both go well with a third
- * one wait for the same thing. */
-static double hope_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
+/* The speed-up of two kernels that is known, or else expected. Kernels that both gain beside a
+ * third one are taken to wait for the same thing. */
+static double expected_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
 {
 	double found = memory ? coexec_memory_find(memory, (uint64_t[]){a, b}, 2, NULL) : 0;
 
 	if (found > 0)
 		return found;
-	return memory && coexec_memory_alike(memory, a, b) ? COEXEC_ALIKE : COEXEC_HOPE;
+	return memory && coexec_memory_alike(memory, a, b) ? COEXEC_ALIKE : COEXEC_UNTRIED;
 }
 
-/* Whether there is time to try a set that is not likely to gain. What was not used for that long
- * ago does not count: clients that are here for a moment do not get all of it. */
+/* Whether there is time to try a set that seldom gains. Time that was not used for this long ago
+ * does not count, so clients that come for a moment cannot use all of it. */
 static bool may_explore(struct coexec_plan *plan, uint64_t now)
 {
 	uint64_t most = COEXEC_EXPLORES * (plan->explored + 2 * COEXEC_LONGEST);
@@ -33,12 +33,12 @@ static bool may_explore(struct coexec_plan *plan, uint64_t now)
 	return plan->explored + COEXEC_LONGEST <= (now - plan->begun) / COEXEC_EXPLORES;
 }
 
-/* Of all together; 0: it must not join. */
-static double hope(struct coexec_plan *plan, const struct run_queue_entry *entry,
-		   struct coexec_memory *memory)
+/* The speed-up that is expected of the members with @entry; 0: it must not join. */
+static double expected(struct coexec_plan *plan, const struct run_queue_entry *entry,
+		       struct coexec_memory *memory)
 {
 	uint64_t numbers[COEXEC_MOST], own = entry->coexec.kernel.number;
-	double least = 2 * COEXEC_HOPE, known;
+	double least = 2 * COEXEC_UNTRIED, known;
 
 	if (!entry->active || entry->coexec.together || !entry->coexec.measured ||
 	    entry->coexec.refused == plan->sets)
@@ -49,7 +49,7 @@ static double hope(struct coexec_plan *plan, const struct run_queue_entry *entry
 	if (known > 0)
 		return known < plan->speed_up + COEXEC_GAIN ? 0 : known;
 	for (unsigned i = 0; i < plan->n; i++) {
-		double pair = hope_of_pair(memory, plan->numbers[i], own);
+		double pair = expected_of_pair(memory, plan->numbers[i], own);
 		least = pair < least ? pair : least;
 	}
 	if (least < 1 + COEXEC_GAIN)
@@ -58,19 +58,19 @@ static double hope(struct coexec_plan *plan, const struct run_queue_entry *entry
 	return !unlikely || may_explore(plan, coexec_clock(entry->queue)) ? least : 0;
 }
 
-/* 1: @other is no partner for @entry, or a bad one: each takes its turn. */
+/* The speed-up that is expected of both, at least that of turns, which is 1. */
 static double pair_with(const struct run_queue_entry *entry, const struct run_queue_entry *other,
 			struct coexec_memory *memory)
 {
-	double hoped;
+	double pair;
 
 	if (!other || other == entry || other->coexec.together)
 		return 1;
-	hoped = hope_of_pair(memory, other->coexec.kernel.number, entry->coexec.kernel.number);
-	return hoped > 1 ? hoped : 1;
+	pair = expected_of_pair(memory, other->coexec.kernel.number, entry->coexec.kernel.number);
+	return pair > 1 ? pair : 1;
 }
 
-/* The best pair of @entry and one that is no member. */
+/* The highest speed-up of @entry with a client that waits. */
 static double best_elsewhere(const struct run_queue *queue, const struct run_queue_entry *entry,
 			     struct coexec_memory *memory)
 {
@@ -87,15 +87,14 @@ static double best_elsewhere(const struct run_queue *queue, const struct run_que
 	return most;
 }
 
-/* What its joining promises. A second member that has better partners among those that wait leaves
- * this one to a client that has none. */
-static double promise(struct run_queue *queue, const struct run_queue_entry *entry,
-		      struct coexec_memory *memory)
+/* The highest joins. For the second member counts what it gains here over what it would gain with a
+ * client that waits: so the first member is left to a client that gains with few. */
+static double score(struct run_queue *queue, const struct run_queue_entry *entry,
+		    struct coexec_memory *memory)
 {
-	double hoped = hope(&queue->plan, entry, memory);
+	double here = expected(&queue->plan, entry, memory);
 
-	return hoped > 0 && queue->plan.n == 1 ? hoped / best_elsewhere(queue, entry, memory)
-					       : hoped;
+	return here > 0 && queue->plan.n == 1 ? here / best_elsewhere(queue, entry, memory) : here;
 }
 
 struct run_queue_entry *coexec_find_joiner(struct run_queue *queue, struct coexec_memory *memory)
@@ -108,15 +107,15 @@ struct run_queue_entry *coexec_find_joiner(struct run_queue *queue, struct coexe
 		if (++n > CANDIDATES)
 			break;
 		coexec_recognise(&entry->coexec, memory);
-		double now = promise(queue, entry, memory);
-		if (now > most) {
-			most = now;
+		double own = score(queue, entry, memory);
+		if (own > most) {
+			most = own;
 			found = entry;
 		}
 	}
 	if (queue->current)
 		coexec_recognise(&queue->current->coexec, memory);
-	if (queue->current && promise(queue, queue->current, memory) > most)
+	if (queue->current && score(queue, queue->current, memory) > most)
 		found = queue->current;
 	return found;
 }

@@ -6,6 +6,6 @@
 struct coexec_memory;
 struct run_queue;
 
-/* Of the clients that have waited longest, the one that promises most; NULL: none. @memory: may be
- * NULL. */
+/* Of the clients that have waited longest, the one that is expected to gain most; NULL: none does.
+ * @memory: may be NULL. */
 struct run_queue_entry *coexec_find_joiner(struct run_queue *queue, struct coexec_memory *memory);

@@ -5,16 +5,16 @@
 
 #include "weir/base.h"
 
-#define CHANGED 0.05 /* a speed alone that differs by less is not remembered anew */
-#define FASTEST 2.0  /* ns of work in a ns: more is not believed, */
-#define HIGHEST 1.1  /* nor that a kernel is so many times as fast as alone */
+#define CHANGED 0.05 /* a speed alone that differs by less is not remembered again */
+#define FASTEST 2.0  /* the highest speed that is believed, ns of work in a ns; */
+#define HIGHEST 1.1  /* the highest rate */
 
 uint64_t coexec_clock(const struct run_queue *queue)
 {
 	return queue->now - queue->blocked;
 }
 
-/* ns of work, as it takes alone. */
+/* ns of work that is queued, as it takes alone. */
 static uint64_t queued(const struct run_queue_entry *entry)
 {
 	const struct coexec_client *client = &entry->coexec;
@@ -22,7 +22,7 @@ static uint64_t queued(const struct run_queue_entry *entry)
 	return client->launched > client->executed ? client->launched - client->executed : 0;
 }
 
-/* Mean of those that are queued; 0: there is none. */
+/* ns, mean of the launches that are queued; 0: there is none. */
 static uint64_t launch_of(const struct run_queue_entry *entry)
 {
 	return entry->launches ? queued(entry) / entry->launches : 0;
@@ -37,7 +37,8 @@ static uint64_t longest_launch(const struct coexec_plan *plan)
 	return longest;
 }
 
-static uint64_t patience(const struct coexec_plan *plan)
+/* ns for which a measurement, or the wait for it, may last. */
+static uint64_t waits_at_most(const struct coexec_plan *plan)
 {
 	return smaller(larger(COEXEC_LONGEST, COEXEC_LAUNCHES * longest_launch(plan)),
 		       COEXEC_LIMIT);
@@ -89,7 +90,7 @@ bool coexec_is_settled(const struct coexec_plan *plan, uint64_t now)
 		const struct run_queue_entry *entry = plan->members[i];
 		if (entry->active &&
 		    (entry->coexec.changes_at || entry->coexec.executed < entry->coexec.settles))
-			return now - plan->since >= patience(plan);
+			return now - plan->since >= waits_at_most(plan);
 	}
 	return true;
 }
@@ -116,7 +117,7 @@ bool coexec_is_measured(const struct coexec_plan *plan, uint64_t now)
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct coexec_client *client = &plan->members[i]->coexec;
 		if (!client->first_at || client->last_at - client->first_at < COEXEC_WINDOW / 2)
-			return passed >= patience(plan);
+			return passed >= waits_at_most(plan);
 	}
 	return passed >= COEXEC_WINDOW;
 }
@@ -135,8 +136,7 @@ double coexec_speed(const struct coexec_client *client)
 		       FASTEST);
 }
 
-/* ns of work in a ns since the measurement began, at most: it may be about to finish a launch. 0:
- * not known. */
+/* The speed since the measurement began, at most: a launch may be about to end. 0: not known. */
 static double highest_speed(const struct coexec_plan *plan, const struct run_queue_entry *entry,
 			    uint64_t now)
 {
@@ -227,8 +227,8 @@ void coexec_recognise(struct coexec_client *client, struct coexec_memory *memory
 		client->alone = alone;
 		client->known = client->formed = true;
 	} else if (client->known) {
-		/* Not before it is known: a client that changes kernels all the time would
-		 * restart COEXEC_SOLO each time, and others would wait for ever. */
+		/* Only if it is known: else a client that changes kernels all the time would
+		 * restart COEXEC_SOLO each time, and the others would wait for ever. */
 		client->formed = false;
 		client->solo_since = 0;
 	}

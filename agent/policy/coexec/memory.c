@@ -4,7 +4,7 @@
 
 #include "weir/base.h"
 
-#define FRIENDS_MAX 16u /* of a kernel that are looked at */
+#define PARTNERS_MAX 16u /* of a kernel that are looked at */
 
 /* @order: where each kernel stands in the list that is sorted by number. */
 static void sort(const uint64_t *kernels, unsigned n, uint64_t out[COEXEC_MOST],
@@ -76,12 +76,12 @@ bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel)
 	return false;
 }
 
-/* The other kernel of a pair that gains; 0: it is none. */
-static uint64_t friend_of(const struct coexec_set *set, uint64_t kernel)
+/* The other kernel, if @set is a pair with @kernel that gains; else 0. */
+static uint64_t partner_of(const struct coexec_set *set, uint64_t kernel)
 {
 	bool first = set->kernels[0] == kernel, second = set->kernels[1] == kernel;
 
-	if (set->kernels[2] || set->speed_up < COEXEC_FRIENDS || first == second)
+	if (set->kernels[2] || set->speed_up < COEXEC_PARTNERS || first == second)
 		return 0;
 	return set->kernels[first];
 }
@@ -96,14 +96,14 @@ static bool is_among(const uint64_t *kernels, unsigned n, uint64_t kernel)
 
 bool coexec_memory_alike(const struct coexec_memory *memory, uint64_t a, uint64_t b)
 {
-	uint64_t friends[FRIENDS_MAX], found;
+	uint64_t partners[PARTNERS_MAX], found;
 	unsigned n = 0;
 
-	for (size_t i = 0; i < COEXEC_SETS && n < FRIENDS_MAX; i++)
-		if ((found = friend_of(&memory->sets[i], a)))
-			friends[n++] = found;
+	for (size_t i = 0; i < COEXEC_SETS && n < PARTNERS_MAX; i++)
+		if ((found = partner_of(&memory->sets[i], a)))
+			partners[n++] = found;
 	for (size_t i = 0; n && i < COEXEC_SETS; i++)
-		if ((found = friend_of(&memory->sets[i], b)) && is_among(friends, n, found))
+		if ((found = partner_of(&memory->sets[i], b)) && is_among(partners, n, found))
 			return true;
 	return false;
 }

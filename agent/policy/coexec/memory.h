@@ -1,12 +1,12 @@
-/* What was found of kernels that ran at the same time, and how fast each was alone. Bounded: those
- * that were not used for longest go. Pure. */
+/* What was found of kernels that ran at the same time, and each kernel's speed alone. A new set
+ * takes the place of the one that was not used for longest. Pure. */
 #pragma once
 
 #include "policy/coexec/space.h"
 
 #define COEXEC_SETS 512u
 
-#define COEXEC_FRIENDS 1.1 /* speed-up of two kernels that gain by each other */
+#define COEXEC_PARTNERS 1.1 /* speed-up of two kernels that gain by each other, at least */
 
 struct coexec_set {
 	uint64_t kernels[COEXEC_MOST]; /* their numbers, in order; 0: no more */
@@ -26,7 +26,7 @@ double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels,
 			  uint8_t *workers);
 void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, unsigned n,
 		       const uint8_t *workers, double speed_up);
-/* Both kernels gain by a third one. */
+/* Both kernels gain beside a third one. */
 bool coexec_memory_alike(const struct coexec_memory *memory, uint64_t a, uint64_t b);
 /* Something is known of the kernel, alone or beside others. */
 bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel);

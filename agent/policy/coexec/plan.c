@@ -37,8 +37,6 @@ static void clear(struct coexec_plan *plan)
 		remove_at(plan, plan->n - 1);
 }
 
-/* Members */
-
 static void begin_search(struct coexec_plan *plan, uint64_t now)
 {
 	coexec_search_begin(&plan->search, &plan->space, plan->n, plan->speed_up + COEXEC_GAIN);
@@ -58,7 +56,7 @@ static void add(struct coexec_plan *plan, struct run_queue_entry *entry)
 	plan->lost = 0;
 }
 
-/* The last one that joined waits again. */
+/* The client that joined last waits again. */
 static void refuse_last(struct coexec_plan *plan, uint64_t now)
 {
 	struct run_queue_entry *entry = plan->members[plan->n - 1];
@@ -77,14 +75,14 @@ static void remember(const struct coexec_plan *plan, struct coexec_memory *memor
 		coexec_memory_put(memory, plan->numbers, plan->n, plan->now.workers, speed_up);
 }
 
-/* A third kernel seldom gains, and kernels that wait for the same thing lose. */
+/* A set that seldom gains: three kernels and more, or two that wait for the same thing. */
 static bool is_unlikely(const struct coexec_plan *plan, const struct coexec_memory *memory)
 {
 	return plan->n > 2 ||
 	       (memory && coexec_memory_alike(memory, plan->numbers[0], plan->numbers[1]));
 }
 
-/* Chooses the best of what was tried. */
+/* Takes the best configuration that was tried. */
 static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	double highest = plan->search.highest;
@@ -119,7 +117,7 @@ static bool is_possible(const struct coexec_plan *plan, const struct coexec_kern
 	return true;
 }
 
-/* It was found earlier. */
+/* True: the members' configuration is remembered, and in use from now on. */
 static bool recall(struct coexec_plan *plan, struct coexec_memory *memory,
 		   const struct coexec_kernel *kernels, uint64_t now)
 {
@@ -175,8 +173,6 @@ static void let_join(struct run_queue *queue, struct coexec_memory *memory)
 		continue;
 }
 
-/* Turns */
-
 static struct run_queue_entry *least_served(const struct run_queue *queue)
 {
 	struct run_queue_entry *entry, *found = queue->current;
@@ -187,7 +183,8 @@ static struct run_queue_entry *least_served(const struct run_queue *queue)
 	return found;
 }
 
-/* Each client that has work got at least so much: those that come from now on did, too. */
+/* Notes what each client with work got at least. A client that comes counts as if it had got that.
+ */
 static void note_service(struct run_queue *queue)
 {
 	const struct run_queue_entry *least = least_served(queue);
@@ -196,7 +193,8 @@ static void note_service(struct run_queue *queue)
 		queue->plan.service = larger(queue->plan.service, least->coexec.served);
 }
 
-/* Time without work is not saved up for trying sets: what comes after a pause may be short. */
+/* After a pause no time is left over for sets that seldom gain: the work that comes may be short.
+ */
 static void note_pause(struct coexec_plan *plan, uint64_t now)
 {
 	if (!plan->begun || (plan->idle_since && now - plan->idle_since >= COEXEC_GRACE)) {
@@ -229,7 +227,8 @@ static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 	coexec_measure(plan, now);
 }
 
-/* The search, and launches with former workers, are a small part of it. */
+/* So long that the search, and the wait until launches have their workers, are a small part of it.
+ */
 static uint64_t turn_of_several(const struct coexec_plan *plan)
 {
 	uint64_t search = smaller(COEXEC_REPAYS * plan->searched, COEXEC_GIVE_UP);
@@ -239,8 +238,8 @@ static uint64_t turn_of_several(const struct coexec_plan *plan)
 					      : larger(COEXEC_TURN, larger(search, change));
 }
 
-/* The first turn of a client lasts until its speed alone is known. One that has another kernel gets
- * COEXEC_CLOSED to measure that. */
+/* A client's first turn lasts until its speed alone is known. If it has another kernel later, it
+ * has COEXEC_CLOSED to measure that one. */
 static bool turn_is_over(const struct run_queue *queue)
 {
 	const struct coexec_plan *plan = &queue->plan;
@@ -258,7 +257,7 @@ static bool turn_is_over(const struct run_queue *queue)
 	return next && !next->coexec.together;
 }
 
-/* A client that pauses between its launches is expected back. */
+/* True: the client has been without work for longer than it usually pauses. */
 static bool has_left(const struct run_queue_entry *entry)
 {
 	uint64_t stays = smaller(larger(COEXEC_LINGER, 2 * entry->coexec.pause), COEXEC_GRACE);
@@ -266,7 +265,7 @@ static bool has_left(const struct run_queue_entry *entry)
 	return !entry->active && entry->queue->now - entry->left >= stays;
 }
 
-/* Members without work stay for a while, if others have some. */
+/* If no member has work, the turn is over. */
 static void drop_idle(struct run_queue *queue)
 {
 	struct coexec_plan *plan = &queue->plan;
@@ -282,7 +281,8 @@ static void drop_idle(struct run_queue *queue)
 		clear(plan);
 }
 
-/* Some have left. What is known of the others holds; if nothing is, a new turn begins. */
+/* Some members have left. The others go on if their configuration is remembered. Else the turn is
+ * over. */
 static void go_on_with_fewer(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	struct coexec_kernel kernels[COEXEC_MOST];
@@ -299,7 +299,7 @@ static void go_on_with_fewer(struct coexec_plan *plan, struct coexec_memory *mem
 	}
 }
 
-/* A client that has another kernel now starts over. */
+/* A member has another kernel than when it joined. */
 static bool has_changed(const struct coexec_plan *plan)
 {
 	for (unsigned i = 0; i < plan->n; i++)
@@ -308,7 +308,7 @@ static bool has_changed(const struct coexec_plan *plan)
 	return false;
 }
 
-/* The forms of the only member are found, or it has none. */
+/* True: the only member's form is found, or it has none. */
 static bool find_forms(struct run_queue *queue, const struct coexec_memory *memory)
 {
 	struct coexec_client *client = &queue->plan.members[0]->coexec;
@@ -325,8 +325,8 @@ static bool find_forms(struct run_queue *queue, const struct coexec_memory *memo
 	return client->formed;
 }
 
-/* The best of a search's few short measurements is high by chance. So what is measured later
- * counts, too. It does not exclude the set: only a loss does. */
+/* The best of a search's few short measurements is high by chance, so later ones correct it. A set
+ * is kept even if it gains less than COEXEC_GAIN by them: only losses end it (watch()). */
 static void correct(struct coexec_plan *plan, struct coexec_memory *memory, double sum)
 {
 	double known;
@@ -339,7 +339,7 @@ static void correct(struct coexec_plan *plan, struct coexec_memory *memory, doub
 		remember(plan, memory, plan->speed_up);
 }
 
-/* Together they are slower than in turns. */
+/* Ends the set if its members are slower together than in turns. */
 static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	double rates[COEXEC_MOST], sum = coexec_rates(plan, rates);
@@ -379,7 +379,7 @@ static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory
 	}
 }
 
-/* Clients of a container may wait for each other. */
+/* Clients of a member's container run, too: a member may wait for them. */
 static bool is_with_members(const struct coexec_plan *plan, const struct run_queue_entry *entry)
 {
 	bool with = entry->coexec.together;
@@ -389,7 +389,7 @@ static bool is_with_members(const struct coexec_plan *plan, const struct run_que
 	return with;
 }
 
-/* One that runs alone needs no form, once it is found. */
+/* A client that runs alone runs natively once its form is found. */
 static void give_workers(struct run_queue *queue)
 {
 	const struct coexec_plan *plan = &queue->plan;

@@ -7,7 +7,8 @@
 struct coexec_memory;
 struct run_queue;
 
-/* Before the run queue decides. If its clients cannot run at the same time there is no plan. */
+/* Call it before the run queue decides. The plan is empty if clients of the queue cannot run at the
+ * same time. @memory: may be NULL. */
 void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory);
-/* @entry goes. */
+/* @entry leaves the run queue. */
 void coexec_plan_forget(struct coexec_plan *plan, const struct run_queue_entry *entry);

@@ -12,14 +12,14 @@
 
 #include "policy/coexec/space.h"
 
-#define COEXEC_LEAST                                                                 \
-	0.05 /* a rate below that is no progress: such a configuration is not chosen \
-	      */
+/* A configuration in which a kernel has a lower rate is not chosen. */
+#define COEXEC_LEAST 0.05
 
 struct coexec_search {
-	unsigned n, n_kernels, gains; /* @space's */
+	unsigned n, gains; /* of the space */
+	unsigned n_kernels;
 	double worth;
-	unsigned at;    /* to be measured next */
+	unsigned at;    /* the configuration to be measured next */
 	unsigned tries; /* so far */
 	bool done;
 	unsigned best;
@@ -29,8 +29,8 @@ struct coexec_search {
 	double rates[COEXEC_WORKERS][COEXEC_MOST];
 };
 
-/* @space: at least one configuration. @worth: a speed-up of less is of no use: what cannot reach it
- * is not tried. */
+/* @space: at least one configuration. @worth: the least speed-up that is of use. Configurations
+ * that cannot reach it are not tried. */
 void coexec_search_begin(struct coexec_search *search, const struct coexec_space *space,
 			 unsigned n_kernels, double worth);
 /* The configuration `at` gave these rates. */

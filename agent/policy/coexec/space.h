@@ -23,20 +23,20 @@ struct coexec_configuration {
 	uint8_t workers[COEXEC_MOST];
 };
 
-/* Those between which a search chooses. From each to the next one kernel gets more, and the others
- * no more. */
+/* The configurations between which a search chooses. From each to the next the kernel `gains` gets
+ * more workers, and no other kernel does. */
 struct coexec_space {
-	unsigned n, gains; /* that kernel */
+	unsigned n, gains;
 	struct coexec_configuration of[COEXEC_WORKERS];
 };
 
 bool coexec_is_bounded(const struct coexec_kernel *kernel);
-/* How many workers of kernel @i fit beside those of the others of @n. */
+/* How many workers of kernel @i of @n fit on an SM beside those of the others in @beside. */
 unsigned coexec_room(const struct coexec_kernel *kernels, unsigned n,
 		     const struct coexec_configuration *beside, unsigned i);
-/* Two kernels: all configurations that have room for no more. */
+/* Two kernels: all configurations that leave no room for another worker. */
 void coexec_space_pair(struct coexec_space *out, const struct coexec_kernel kernels[2]);
-/* Kernel @n - 1 joins the others, which have @before: it first takes the room that is left, then
- * workers of those that take most of an SM. None of them is left without. */
+/* Kernel @n - 1 joins the others, which have @before. It first takes the room that is left, then
+ * workers of the kernels that take most of an SM. Each of them keeps at least one. */
 void coexec_space_join(struct coexec_space *out, const struct coexec_kernel *kernels, unsigned n,
 		       const struct coexec_configuration *before);
