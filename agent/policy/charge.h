@@ -49,7 +49,7 @@ struct charge_state {
 	} clock_ratio;
 };
 
-/* What the status page says now. */
+/* What the client's status page says at a look. */
 struct charge_report {
 	uint64_t executed; /* ns, in all; 0: nothing yet */
 	uint64_t kernel;   /* ns of a kernel that it has begun, as predicted */
@@ -77,7 +77,7 @@ static inline void charge_by_clock(struct charge_state *state, uint64_t passed)
 	state->by_clock += passed;
 }
 
-/* What @report says is nobody's turn: it is not charged. */
+/* Nobody is charged for what the client reports in @report. */
 static inline void charge_nothing(struct charge_state *state, const struct charge_report *report)
 {
 	state->reported = report->executed;

@@ -8,7 +8,7 @@
 
 #define PAUSES 8 /* after about so many shorter ones, a long pause is forgotten */
 
-/* Those that run come first. */
+/* Members of the plan come first. */
 static uint64_t rank(const struct run_queue_entry *entry)
 {
 	return entry->queue->concurrent && !entry->coexec.runs;

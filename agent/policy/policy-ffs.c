@@ -18,8 +18,8 @@
 #include "weir/base.h"
 
 #define ROUNDS_MAX 8 /* of debt, and of what is owed to a client */
-/* ns that the hardware's slice costs: the switch, 0.26 ms, and what the kernels that come back take
- * longer at first. It was 0.15 to 0.36 ms, as the kernels are (H100). */
+/* ns that a slice of the hardware costs: the switch, 0.26 ms, and what the kernels that come back
+ * take longer at first. Measured: 0.15 to 0.36 ms, depending on the kernels (H100). */
 #define SLICE_COST 360000ull
 
 struct ffs {

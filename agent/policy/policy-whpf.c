@@ -2,9 +2,9 @@
  * predicted remaining time is next, and takes over. The others wait.
  *
  * A client's virtual time elapses while it runs, more slowly with more weight. The fair time is the
- * mean of the active clients' virtual times, by weight: it is where all were if each had got its
- * part of the GPU all the time. What a client is beyond that is its lead. With the lead that its
- * part of a round makes, it is spent, and waits until the fair time has caught up. So clients
+ * mean of the active clients' virtual times, by weight: all would be there if each had got its
+ * part of the GPU all the time. A client's lead is how far it is beyond that. When its lead is as
+ * long as its part of a round, it is spent, and waits until the fair time has caught up. So clients
  * that always have work share the GPU by weight, and each has rounds of its own: none waits for a
  * common one to end.
  *
@@ -37,7 +37,7 @@
  * most, without a gap. */
 #define STEADY       40000000ull
 #define STEADY_TIMES 4
-/* Ranks: a client that must wait, without its lead; a steady client that has no lead. */
+/* Ranks: of a client that must wait, plus its lead; of a steady client without a lead. */
 #define WAITS       (1ull << 63)
 #define RANK_STEADY (1ull << 62)
 #define RANK_MOST   (1ull << 61)
@@ -45,7 +45,7 @@
 struct whpf {
 	uint64_t virtual_time;
 	uint64_t began;  /* when it came with work after a round or more without */
-	uint64_t repaid; /* it is spent until the fair time gets there */
+	uint64_t repaid; /* it is spent until the fair time is this */
 	uint64_t busy;   /* ns that it ran without a gap */
 	uint64_t most;   /* ns outstanding since then; gets less, as it may be wrong */
 };
@@ -106,7 +106,8 @@ static bool is_steady(const struct run_queue_entry *entry)
 	return whpf->busy >= STEADY && whpf->busy / STEADY_TIMES >= most;
 }
 
-/* Then only shares matter, and slices are more exact than turns, and cost less. */
+/* If all clients are steady only shares matter. Slices keep them better than turns, and cost less.
+ */
 static bool slices_now(const struct run_queue *queue)
 {
 	const struct run_queue_entry *entry;
@@ -152,7 +153,7 @@ static void arrived(struct run_queue_entry *entry)
 	note_outstanding(entry);
 }
 
-/* Until it has its most lead. While it runs, the fair time goes on too. */
+/* Until the client has its most lead. The fair time goes on while it runs. */
 static uint64_t quantum(struct run_queue_entry *entry)
 {
 	const struct run_queue *queue = entry->queue;
@@ -204,7 +205,7 @@ static void ran(struct run_queue_entry *entry, int64_t ns)
 		whpf->repaid = whpf->virtual_time;
 }
 
-/* It owes nothing for that. */
+/* A client that ran alone owes nothing for it. */
 static void ran_alone(struct run_queue_entry *entry, int64_t ns)
 {
 	ran(entry, ns);

@@ -359,7 +359,8 @@ static bool must_wait(const struct run_queue *queue, const struct run_queue_entr
 	return !queue->concurrent || queue->forced || queue->policy->preempts(running, entry);
 }
 
-/* It was free to run concurrently until now. If it did not, it has waited all the time. */
+/* @entry may not run concurrently any more, and begins to wait. If it did not run while it could,
+ * it keeps its place in the queue. */
 static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry)
 {
 	if (!entry->ran)
@@ -406,7 +407,7 @@ static void write_holds(struct run_queues *queues, struct run_queue *queue)
 		set_hold(queues, queue->current, false);
 }
 
-/* A client that was free to run concurrently has not waited until now. */
+/* Clients that could run concurrently so far begin to wait when they cannot. */
 static void set_concurrent(struct run_queue *queue)
 {
 	bool concurrent = queue->policy->concurrent && queue->all_concurrent && queue->n_slo == 0 &&

@@ -34,13 +34,13 @@ static bool has_company(const struct client *client, const struct run_queue *que
 	return queue->n_active > client->entry.active;
 }
 
-/* It runs at the same time as others. The policy charges it for what it reports. */
+/* The client runs at the same time as others, and the policy charges it for what it reports. */
 static bool is_charged_among(const struct client *client, const struct run_queue *queue)
 {
 	return queue->policy->shares && queue->concurrent && has_company(client, queue);
 }
 
-/* And does so for long enough to have run for its part of the GPU. */
+/* The same, and it has done so for long enough to have run for its part of the GPU. */
 static bool runs_among(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
 	return is_charged_among(client, queue) && client->entry.active &&
@@ -59,8 +59,8 @@ static bool expects_hold(const struct client *client, const struct run_queue *qu
 	       (in_turns || client->entry.held || is_long || runs_among(client, queue, now));
 }
 
-/* Of clients that share the GPU by weight, another one can wait until a short launch ends: forms
- * that leave cost more than that. Objectives are another matter. */
+/* Clients that share the GPU by weight can wait until a short launch of another one ends, because
+ * forms that leave cost more than that. Clients with an objective cannot. */
 static bool is_in_the_way(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
 	return !queue->policy->shares || now < client->long_until ||
@@ -83,8 +83,8 @@ bool contention_polls_fast(const struct gpu *gpu, uint8_t level)
 	return gpu->contention[level].fast_poll && n > 1 && n <= CONTENTION_FAST_POLL_MAX;
 }
 
-/* It has work, and none of it ends: clients ahead leave it nothing, or it has one very long launch.
- */
+/* The client has work, and none of it ends: clients ahead leave it nothing, or it has one very long
+ * launch. */
 static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
 {
 	uint64_t aging = gpu->queues.settings.aging, arrived = client->entry.arrived;
@@ -99,8 +99,8 @@ static bool is_ordered(const struct client *client)
 }
 
 /* On which levels short launches go ahead of long ones: where clients are concurrent, all report
- * that they can order launches, and none starves. Not where workers are bounded, by which launches
- * have their priorities. */
+ * that they can order launches, and none starves. Not under a
+ * policy that bounds workers, because there the bounds give launches their priorities. */
 static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVELS])
 {
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
@@ -113,9 +113,9 @@ static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVE
 		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);
 }
 
-/* A client that expects a hold puts gates densely. Where others must not wait until its kernels
- * end, it launches them in forms that leave. Kernels of clients that run at the same time seem to
- * take longer than they do, as sliced ones do. */
+/* A client that expects a hold puts gates densely (CONTENDED). If others must not wait until its
+ * kernels end, it launches them in forms that leave (URGENT). Kernels that run beside others, or in
+ * slices, seem to take longer than they do (SLICED). */
 static void tell_expected(struct gpu *gpu, uint64_t now)
 {
 	bool ahead[WEIR_LEVELS];

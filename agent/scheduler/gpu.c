@@ -369,7 +369,7 @@ static void count_shared(struct gpu *gpu)
 	gpu_share(gpu);
 }
 
-/* What it said before that it needs is in the page's sum still. */
+/* The SMs that the client needed before are in the page's sum still, so `whole` stays clear. */
 static void show_bit(struct weir_demand_page *page, const struct client *client)
 {
 	if (atomic_load(&client->pages.status->demand_sms))

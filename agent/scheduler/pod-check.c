@@ -160,7 +160,7 @@ static void check_memory_full(const struct check *check)
 		    check->pod->memory_full);
 }
 
-/* It asks for no more than the default gives: any pod may have one. */
+/* A yield asks for no more than the default gives, so any pod may have one. */
 static void check_yield(const struct check *check)
 {
 	uint32_t yield;
@@ -171,7 +171,8 @@ static void check_yield(const struct check *check)
 		    check->pod->yield, YIELD_EXPECTED);
 }
 
-/* What lower levels leave to it is no more than without. */
+/* A minimum rate takes no more from lower levels than its level does, so any pod may have one. What
+ * it takes from same-level clients is limited to the pod's share. */
 static void check_min_rate(const struct check *check)
 {
 	const struct pod *pod = check->pod;

@@ -139,7 +139,7 @@ static bool cleared_hold(const struct client *client, uint64_t now)
 	       now < atomic_load(&control->hold_until);
 }
 
-/* It reports that it ran, though it was stopped long enough ago. */
+/* The client reports work, although it was stopped for longer than reports take. */
 static bool ran_while_stopped(struct client *client, uint64_t now)
 {
 	struct preemption *preemption = &client->preemption;
@@ -276,9 +276,10 @@ static void look_for_death(struct client *client, uint64_t now)
 		channels_forget(&client->channels);
 }
 
-/* It makes room for a tight objective whose work fits into one slice. A stop, or its end, would
- * interrupt that work: the driver lets the GPU switch anew. Requests of 0.3 ms took 0.54 ms in the
- * median on an H100, of which 0.16 is the switch; with stops, and a hold of 0.1 ms at first, 0.77.
+/* The client is held for a tight objective whose work fits into one slice. A stop, or its end,
+ * would interrupt that work, because the driver makes the GPU switch again. Requests of 0.3 ms took
+ * 0.54 ms in the median on an H100, of which 0.16 is the switch; with stops, and a hold of 0.1 ms
+ * at first, 0.77.
  */
 static bool makes_room_shortly(const struct client *client)
 {

@@ -14,22 +14,22 @@
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
 
-#define PREEMPTION_HOLD_NS 3000000ull /* what a held client may go on for */
+#define PREEMPTION_HOLD_NS 3000000ull /* for so long a held client may go on */
 /* From the end of a hold to the client's work: it is let go on, the others are stopped, and the GPU
  * switches. The driver's calls wait for each other. With 0.6 ms 1 of 210 requests with an objective
  * of 10 ms began late, with 1 ms 1 of 175 was done late (H100). */
 #define PREEMPTION_LAG_NS 1500000ull
 /* A stop ends then unless it is renewed (weir_control_page.stopped_until). */
 #define PREEMPTION_STOP_NS 1000000000ull
-/* What was done before a stop may be reported until so long after it. */
+/* Work from before a stop may be reported until so long after it. */
 #define PREEMPTION_REPORT_NS 100000000ull
-/* Then the driver is asked whether it runs. Turns are shorter, and these questions may let other
- * calls of the driver wait. */
+/* After so long in a stop the driver is asked whether the client runs. Turns are shorter, so they
+ * cost no such questions, which may make other calls of the driver wait. */
 #define PREEMPTION_WATCH_NS 100000000ull
 #define PREEMPTION_DEATH_NS 20000000ull /* how often a stopped process is looked at */
 #define PREEMPTION_KILL     3u          /* disobediences in one hold that may end the process */
 
-/* The hardware does it for this client. */
+/* The hardware can stop this client. */
 static inline bool preemption_works(const struct client *client)
 {
 	return client->channels.usable && client->gpu->self_test.state == SELF_TEST_WORKS;

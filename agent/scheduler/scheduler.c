@@ -85,9 +85,8 @@ static uint32_t weight_of(const struct client *client)
 	return weight ? weight : 1;
 }
 
-/* What the client reports that its evictions cost; 0: no more than any switch. It is not believed
- * beyond a limit, because it lengthens the rounds of all. A change of less than an eighth is
- * ignored. */
+/* ns that an eviction costs, as the client reports; 0: no more than any switch. The value is
+ * limited, because it lengthens the rounds of all. A change of less than an eighth is ignored. */
 static uint64_t cost_of(const struct client *client)
 {
 	uint64_t least = client->gpu->queues.settings.cost, before = client->entry.cost;
@@ -265,7 +264,8 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	return outstanding > 0;
 }
 
-/* There was work lately, and an idle same-level client may get some, or the run ends soon. */
+/* Clients of the level had work lately, and an idle one may get some, or the current run ends soon.
+ */
 static bool polls_fast(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
 		       uint64_t now)
 {

@@ -38,7 +38,7 @@ void slice_shares_refresh(struct gpu *gpu)
 		return;
 	gpu->sliced = sliced;
 	gpu->sliced_level = level;
-	/* What ran meanwhile was nobody's turn. */
+	/* Nobody is charged for what ran in slices. */
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		client->charge = (struct charge_state){0};
 }

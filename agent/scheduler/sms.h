@@ -1,4 +1,5 @@
-/* SMs of a client, for people: in `weirctl top`, metrics and explanations. */
+/* SMs of a client, as `weirctl top`, metrics and explanations show them. Each function returns
+ * SMS_UNKNOWN if it cannot be said. */
 #pragma once
 
 #include <stdint.h>
@@ -7,9 +8,9 @@ struct client;
 
 #define SMS_UNKNOWN UINT64_MAX /* it is time-sliced, or its libweir does not tell */
 
-/* That the client's work needs from lower-level clients now. */
+/* SMs that lower-level clients must leave to the client now. */
 uint64_t sms_needed(const struct client *client);
-/* On which its kernels run at most: MPS may give its process a part only. */
+/* SMs on which its kernels can run. MPS may give its process only a part. */
 uint64_t sms_given(const struct client *client);
-/* That higher-level clients leave to it now. */
+/* SMs that higher-level clients leave to it now. */
 uint64_t sms_left(const struct client *client);

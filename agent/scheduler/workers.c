@@ -9,7 +9,7 @@
 #include "weir/fnv.h"
 #include "weir/loop.h"
 
-/* No client of this or another run of the agent has the same. */
+/* A number that no other client has, of this or another run of the agent. */
 static uint64_t number_of_client(const struct client *client)
 {
 	static uint64_t begun;
@@ -22,9 +22,9 @@ static uint64_t number_of_client(const struct client *client)
 	return number ? number : 1;
 }
 
-/* What a client says of a kernel counts in its namespace (outside pods: for its user) only, and
- * for the GPU's model: these make the upper half, which no client can choose. A kernel without a
- * number is known as its client's. */
+/* The same for the same kernel of a namespace (outside pods: of a user) on the same model of GPU.
+ * Namespace and model make the upper half, which no client can choose, so a client cannot spoil
+ * what is known of others' kernels. A kernel without a number has its client's. */
 static uint64_t number_of(const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;

@@ -15,13 +15,13 @@ uint32_t yield_trial_now(const struct yield_trial *trial, uint32_t wanted)
 	return kind_of(trial) == WEIR_YIELD_ALL ? YIELD_WHOLE : yield_first(wanted);
 }
 
-/* What a counter has gained; one that fell is another client's. */
+/* By how much a counter has grown. One that fell belongs to another client. */
 static uint64_t gained(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
 
-/* Its work has ended in between. A client whose work never ends would need the whole GPU for ever
+/* The client was idle in between. A client whose work never ends would need the whole GPU for ever
  * once it has asked for it (runtime-lib/gates/demand-pages.h). */
 static bool has_idled(const struct yield_look *last, const struct yield_look *look)
 {

@@ -112,18 +112,16 @@ static void describe_all(const struct autotuner *tuner, const char *why)
 	}
 }
 
-/* Which candidate is best; 0: none is good enough. */
-
-/* Of a launch, relative to a native one. */
+/* The cost of a launch, relative to a native one. */
 static double launch_cost(const struct autotuner *tuner, const struct candidate *candidate)
 {
 	(void)tuner;
 	return candidate->ratio;
 }
 
-/* Of a quantum among same-level clients, relative to native launches: the form makes all of it
- * longer, and at its end the GPU waits for the last block. Slices have no such end: the next client
- * begins where a slice ends. */
+/* The cost of a quantum among same-level clients, relative to native launches. The form makes all
+ * of it longer, and at its end the GPU waits for the last block. Slices have no such end: the next
+ * client begins where a slice ends. */
 static double quantum_cost(const struct autotuner *tuner, const struct candidate *candidate)
 {
 	double end = (double)launch_config_leave_time(tuner, &candidate->config) / LONG_KERNEL_NS;
@@ -141,6 +139,7 @@ static bool qualifies(const struct autotuner *tuner, const struct candidate *can
 	       launch_config_leave_time(tuner, &candidate->config) <= ns;
 }
 
+/* The candidate of this round that costs least; 0: none is good enough. */
 static uint32_t cheapest(const struct autotuner *tuner, cost_fn *cost, double most, uint64_t ns)
 {
 	const struct candidate *candidates = tuner->candidates;
@@ -154,7 +153,7 @@ static uint32_t cheapest(const struct autotuner *tuner, cost_fn *cost, double mo
 	return best;
 }
 
-/* While nobody waits. */
+/* The candidate to use while nobody waits; 0: native. */
 static uint32_t winner(const struct autotuner *tuner)
 {
 	uint32_t best = cheapest(tuner, launch_cost, OVERHEAD_MAX, UINT64_MAX);

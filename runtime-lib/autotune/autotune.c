@@ -80,9 +80,9 @@ static enum waiting waiting_settled(const struct autotuner *tuner,
 	return overtaken ? WAITING_NOBODY : waiting_for(at->waiting, launch->native);
 }
 
-/* By a profile it may be native while nobody waits. But it may have more to do than when that was
- * made, so it must be able to leave. If it is native whoever waits, the samples that any new kernel
- * gets will do. */
+/* A profile may say that the kernel is native while nobody waits. But this launch may have more to
+ * do than those that the profile was made of, so it must be able to leave: it takes the form for
+ * others that wait. If there is none, the samples that any new kernel gets show its time. */
 static struct launch_decision decide_assumed(struct autotuner *tuner)
 {
 	uint32_t usual = load_acquire(&tuner->in_use[WAITING_NOBODY]);
@@ -187,8 +187,8 @@ static void set_chain(struct autotuner *tuner)
 		     (uint32_t)(tuner->chain_unsure || unknown ? most : smaller(wanted, most)));
 }
 
-/* Of the first launches in a form. Nobody may wait at this moment, and somebody soon: that counts
- * where the kernel's time is not known. */
+/* Sets how many evictions the first launches in a form are expected to have. If the kernel's time
+ * is not known, others are expected to wait even if nobody does at this moment. */
 void autotune_expect_evictions(struct autotuner *tuner, const struct autotune_situation *at)
 {
 	bool likely_evicted = load_relaxed(&tuner->assumed) || candidate_is_waited(tuner, at);

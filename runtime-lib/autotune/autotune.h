@@ -18,15 +18,16 @@ struct launch_decision {
 	uint32_t candidate;
 	uint32_t chain;
 	bool yields; /* leaves for same-level clients, too */
-	bool sample; /* measure this launch, */
-	bool apart;  /* without the time of its continuations */
+	bool sample; /* measure this launch */
+	bool apart;  /* and leave the time of its continuations out */
 	bool forms;  /* the kernel runs in a form now or soon: prepare its stream */
 	bool places; /* native, because higher-level clients need no more than places of its blocks
 		      */
 	/* Filled in by the caller. */
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	int priority;               /* priority.h */
-	/* It leaves a part of the SMs, or places, and higher levels say whether that will do. */
+	/* The launch leaves a part of the SMs, or places, and higher levels say whether that is
+	 * enough. */
 	bool spatial;
 };
 
@@ -38,8 +39,9 @@ bool autotune_is_long(const struct autotune_settings *settings, const struct aut
 void autotune_init(struct autotuner *tuner, const struct autotune_settings *settings,
 		   const unsigned grid[3], uint64_t ns, uint64_t now);
 
-/* One that was never launched. Its first launches run in the form that leaves soonest, until one of
- * them was measured; then it is tuned as others are, or runs natively because it is short. */
+/* A kernel that was never launched. Its first launches run in the form that leaves soonest, until
+ * one of them was measured; then it is tuned as others are, or runs natively because it is short.
+ */
 void autotune_init_unknown(struct autotuner *tuner, const struct autotune_settings *settings,
 			   const unsigned grid[3], uint64_t now);
 
@@ -87,14 +89,14 @@ enum autotune_need autotune_need(const struct autotuner *tuner,
 				 const struct autotune_situation *at);
 void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at,
 		    const struct kernel_facts *facts);
-/* The same with what another process found out about this kernel, in two steps. False: the kernel
- * cannot be launched so here. Between the steps the caller tells the kernel's time: launches may
- * take what is settled at once. */
+/* In place of a comparison: takes what another process found out about this kernel, in two steps.
+ * False: the kernel cannot be launched so here. Between the steps the caller publishes the kernel's
+ * time, because launches may use a settled form at once. */
 bool autotune_try_profile(struct autotuner *tuner, const struct kernel_facts *facts,
 			  const struct weir_profile *profile, uint32_t in_use[WAITING_COUNT]);
 void autotune_settle_profile(struct autotuner *tuner, const struct autotune_situation *at,
 			     const uint32_t in_use[WAITING_COUNT]);
-/* What this process found out, without the geometry. False: nothing yet. */
+/* Fills in what this process found out, without the geometry. False: nothing yet. */
 bool autotune_make_profile(const struct autotuner *tuner, struct weir_profile *out);
 void autotune_no_forms(struct autotuner *tuner, const char *why);
 void autotune_resume(struct autotuner *tuner, const struct autotune_situation *at);

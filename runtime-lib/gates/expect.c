@@ -91,13 +91,14 @@ static void refuse(struct expecting *expecting, CUresult result)
 		    result);
 }
 
-/* Also a copy, or the former of our kernels, which may wait for its turn on the GPU still. */
+/* Asks the driver, too: a copy, or our previous kernel, may still wait for its turn on the GPU. */
 static bool is_idle(struct stream *stream)
 {
 	return !stream_outstanding(stream) && real(cuStreamQuery)(stream->handle) == CUDA_SUCCESS;
 }
 
-/* By one thread at a time. @ends: the count before the caller knew that it is wanted. */
+/* Keeps the GPU for @ns at most. One thread at a time. @ends: the count before the caller decided
+ * to call this. */
 static void keep(struct expecting *expecting, struct stream *stream, uint64_t ns, uint32_t ends)
 {
 	uint32_t number = atomic_load(&expecting->begun) + 1;
@@ -137,7 +138,8 @@ static void drop_plan(struct expecting *expecting)
 		atomic_fetch_sub(&expect_holding, 1);
 }
 
-/* By one thread at a time. The worker cannot name another thread's default stream. */
+/* The worker is to call keep() at @at. One thread at a time. Not for per-thread default streams:
+ * the worker cannot name another thread's. */
 static void plan(struct expecting *expecting, struct stream *stream, uint64_t at)
 {
 	if (atomic_load(&stream->per_thread))

@@ -8,24 +8,26 @@
  * ends as soon as the launch is queued behind it.
  *
  * It pays only if the launch comes before our group is on the GPU. Measured on an H100 beside
- * torch.mm, against a launch alone: a launch 0.2 ms after the hint took 90 us longer, without the
- * kernel 270; one 0.3 ms after it or later 450 us: work that comes while the group runs, in this
- * channel or another one, begins only at the group's next turn. So for a launch that is expected
- * later than EXPECT_MAX, the kernel is put EXPECT_MAX before that time, by the worker; until then
- * demand is shown. The worker sleeps until WORKER_SPIN before, and yields its processor from there.
- * So a launch 0.5 ms after the hint took 98 us longer (in the worst 1 % 265).
+ * torch.mm, against a launch alone: a launch 0.2 ms after the hint took 90 us longer (270 us
+ * without the kernel). A launch 0.3 ms after the hint, or later, took 450 us longer: work that
+ * comes while the group runs, in this channel or another one, begins only at the group's next turn.
+ * So for a launch that is expected later than EXPECT_MAX, the kernel is put EXPECT_MAX before that
+ * time, by the worker; until then demand is shown. The worker sleeps until WORKER_SPIN before, and
+ * yields its processor from there. So a launch 0.5 ms after the hint took 98 us longer (in the
+ * worst 1 % 265).
  *
  * A plan is dropped by all that lets the GPU go: a launch that came sooner, calls that wait or
  * copy, a stream or context that ends, a capture. A thread that drops it may meet the worker that
  * puts the kernel. So the worker takes the plan, says that the GPU is held, and then looks whether
- * somebody has let it go meanwhile (`ends`); who lets it go takes the plan, counts, and then looks
- * whether the GPU is held. One of both sees the other, and the kernel need not wait. Where the
- * stream itself or its context must not be touched any more, worker_grace() is what is waited for.
+ * somebody has let it go meanwhile (`ends`). A thread that lets the GPU go takes the plan, counts
+ * in `ends`, and then looks whether the GPU is held. So at least one of them sees the other, and
+ * the kernel does not wait in vain. A thread that ends the stream or its context also calls
+ * worker_grace(), so that the worker is done with it.
  *
  * It does not run in a busy stream, where no lower-level client shares the GPU, where a gate of
  * ours would be closed, under MPS, where nothing is switched, or beside captures. There is one at a
  * time. After one to which no launch came there is none for four times as long. It takes no more
- * from lower levels than ordinary kernels of this client could. */
+ * from lower levels than ordinary kernels of this client can. */
 #pragma once
 
 #include "client/level-binding.h"
@@ -48,7 +50,7 @@ enum expect_state {
 	EXPECT_REFUSED, /* the driver lacks something */
 };
 
-/* Of the kernel. */
+/* Parameters of the kernel. */
 struct expect_params {
 	CUdeviceptr released;
 	uint32_t number;

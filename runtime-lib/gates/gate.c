@@ -15,13 +15,13 @@ static bool holdable(const struct level_binding *binding)
 	return binding_flag(binding, WEIR_CONTROL_HOLDABLE);
 }
 
-/* Also to same-level clients. */
+/* Whether such a gate waits for the hold word, too. */
 static bool yields(enum gate_kind kind)
 {
 	return kind != GATE_ABOVE && kind != GATE_WHOLE_ABOVE;
 }
 
-/* Not for demand that needs only a part of the SMs. */
+/* Whether such a gate is open to demand that needs only a part of the SMs. */
 static bool leaves_some(enum gate_kind kind)
 {
 	return kind != GATE_ALL && kind != GATE_ABOVE;

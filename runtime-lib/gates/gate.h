@@ -48,12 +48,12 @@ static inline bool gate_is_contended(const struct client *client)
 enum gate_kind {
 	GATE_ALL,   /* any demand of higher levels, and the hold word */
 	GATE_ABOVE, /* any demand of higher levels */
-	/* The same for a kernel that can leave a part of the SMs: only demand for the whole GPU.
-	 * Not enough for other kernels behind it. */
+	/* For a kernel that can leave a part of the SMs: only demand for the whole GPU, and the
+	 * hold word. Other kernels behind it need a gate of their own. */
 	GATE_WHOLE,
-	GATE_WHOLE_ABOVE,
-	/* As GATE_ALL for a client that never runs on some SMs: not for demand that these suffice
-	 * for. */
+	GATE_WHOLE_ABOVE, /* the same without the hold word */
+	/* For a client that never runs on some SMs: as GATE_ALL, but not for demand that these SMs
+	 * suffice for. */
 	GATE_BESIDE,
 };
 
@@ -86,13 +86,14 @@ bool gate_pass(struct stream *stream, const struct level_binding *binding, uint6
 bool gate_is_closed(const struct client *client, const struct level_binding *binding,
 		    enum gate_kind kind);
 
-/* The same for a captured stream. The gate becomes a node of the graph. It is there whether or not
- * a higher-level client exists now, since the graph may be launched at any later time. But gates
- * are fewer if there is none now, and the hardware can interrupt graphs. */
+/* For a captured stream: the gate becomes a node of the graph. It is put even if there is no
+ * higher-level client now, because the graph may be launched at any later time. If there is none,
+ * and the hardware can interrupt graphs, gates are fewer. */
 void gate_capture(struct stream *stream, const struct level_binding *binding);
 
-/* Puts a gate in any case: between the parts of one launch. Behind GATE_ALL no other gate is due,
- * behind GATE_WHOLE and GATE_BESIDE none of the same kind. True: it was closed then. */
+/* Puts a gate whether or not one is due: between the parts of one launch. Behind GATE_ALL no other
+ * gate is due, behind GATE_WHOLE and GATE_BESIDE none of the same kind. True: it was closed then.
+ */
 bool gate_put(struct stream *stream, const struct level_binding *binding, enum gate_kind kind);
 
 /* The words that a gate waits for, as addresses for the GPU; 0: not this one. */

@@ -102,8 +102,8 @@ static void make_lower(const struct client *client, struct level_binding *bindin
 	}
 }
 
-/* For a while demand is cleared in the words of the present binding, as far as the next one does
- * not have them, and set again in that one's. */
+/* Keeps the present binding for FORMER_FOR: launches that have read it still set its words. Until
+ * then demand_scrub() clears those that the next binding does not have, and sets that one's. */
 static void keep_former(struct client *client, uint64_t now)
 {
 	changes[client->index].former = atomic_load(&client->binding);

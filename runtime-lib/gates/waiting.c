@@ -2,15 +2,16 @@
 
 #include "client/level-binding.h"
 
-/* ns: others that want the GPU now and then must not find a long native kernel each time. */
+/* ns for which a client that waited counts. One that wants the GPU now and then must not find a
+ * long native kernel each time. */
 #define WAITED_FOR (10 * NS_PER_S)
 
-/* ns: a pod launches its first kernels within milliseconds after it has come, and finds in its way
- * what lower levels queued before. So these expect others for so long after the last has gone. */
+/* ns for which a client expects others above it after the last has gone. A pod launches its first
+ * kernels within milliseconds after it has come, behind what lower levels queued before. */
 #define BELOW_FOR (600 * NS_PER_S)
 
-/* Looks that found only such work, since the last that found other work. Somebody above who has
- * both kinds of work by turns must not find a native kernel. */
+/* So many looks in a row must find only work that needs places. A client above that has both kinds
+ * of work by turns must not find a native kernel. */
 #define PLACES_SURE 3u
 
 struct waiters waiters_table[CLIENTS_MAX];
@@ -26,9 +27,9 @@ static bool need_sms(const struct level_binding *binding, uint64_t demands)
 	return demands && demands & ~atomic_load(&demand_page(binding->wait)->places);
 }
 
-/* The maximal blocking time is the higher-level clients'. Same-level clients that must not wait for
- * kernels can wait for none. Where workers are bounded launches must be in a form, too: a native
- * one takes all SMs. */
+/* The maximum blocking time is that of higher-level clients. It is 0 for same-level clients that
+ * must not wait for kernels, and where workers are bounded: launches must then be in a form,
+ * because a native one takes all SMs. */
 void waiting_work(struct client *client, struct tick *tick)
 {
 	struct waiters *state = waiters_of(client);

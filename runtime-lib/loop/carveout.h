@@ -8,17 +8,19 @@
 #define CARVEOUT_USUAL (-1) /* the driver's choice */
 
 struct carveout {
-	uint32_t blocks, fit; /* of the loop; that fit at a time */
+	uint32_t blocks; /* of the loop */
+	uint32_t fit;    /* blocks that the GPU can run at the same time */
 	uint32_t sms;
-	uint64_t block,
-		sm; /* bytes of shared memory: of a block, with what the GPU keeps; of an SM */
+	uint64_t block; /* bytes of shared memory that a block takes, with the GPU's own part */
+	uint64_t sm;    /* bytes of shared memory that an SM has at most */
 };
 
-/* The least part of an SM's shared memory that all blocks fit into, in per cent; @now is set.
+/* The least part of an SM's shared memory that all blocks fit into, in per cent. @now: what is set;
+ * the answer is no less.
  *
  * A loop of fewer blocks than SMs is mostly a server beside other kernels, which could not start
- * on its SMs with another division. So only a value that the program has set, or an earlier loop of
- * the kernel, is made larger for it. */
+ * on its SMs with another division. So it changes only a value that the program, or an earlier loop
+ * of the same kernel, has set. */
 static inline int carveout_of(const struct carveout *carveout, int now)
 {
 	const struct carveout *c = carveout;

@@ -1,5 +1,5 @@
-/* What libweir and a loop tell each other. Without libweir in the process all of it does nothing.
- */
+/* What libweir and a loop tell each other. Without libweir in the process these functions do
+ * nothing. */
 #pragma once
 
 #include "loop/inside.h"
@@ -13,5 +13,5 @@ void governed_launch(struct weir_loop *loop, struct weir_loop_args *args);
 /* The kernel has left, and is not launched again at once. */
 void governed_left(struct weir_loop *loop);
 
-/* The words are others now: the kernel must come back with these. */
+/* True: the kernel must leave, and be launched again with the words that hold now. */
 bool governed_changed(struct weir_loop *loop, uint64_t now);

@@ -15,7 +15,7 @@
 
 enum waits { WAITS_FILE, WAITS_NET, WAITS_TIMER, WAITS_CALL, WAITS_KINDS };
 
-/* Of each slot: the request that it has. */
+/* The request of a slot. */
 struct slot {
 	struct weir_loop_request request;
 	struct handle *handle; /* that the request uses; NULL: none */
@@ -24,11 +24,12 @@ struct slot {
 	uint32_t next; /* of a list of slots */
 	uint64_t due;  /* of a timer */
 
-	/* Of a transfer through staging buffers: */
-	uint64_t issued, end; /* bytes in pieces; where the transfer ended early */
+	/* A transfer through staging buffers. */
+	uint64_t issued; /* bytes that pieces were made of */
+	uint64_t end;    /* bytes after which it ends, if that is early */
 	int64_t error;
 	uint32_t pieces; /* in flight */
-	bool listed;     /* in the list of those that want buffers */
+	bool listed;     /* in `wanting` */
 };
 
 struct pieces {
@@ -53,27 +54,28 @@ struct weir_loop {
 
 	struct staging staging;
 	void *staged;             /* its memory */
-	struct piece *given;      /* small pieces that blocks copy from, or have copied from */
-	struct pieces ready;      /* have been read, in order */
+	struct piece *given;      /* small pieces that blocks copy by themselves */
+	struct pieces ready;      /* that have been read, in order */
 	struct pieces in, out;    /* copies under way, in order; the first piece of each */
 	uint64_t copying;         /* bytes of `in` */
 	struct slot_list wanting; /* transfers that want buffers */
-	uint64_t turn, follows;   /* bytes left of a turn, and the address at which it goes on */
+	uint64_t turn;            /* bytes left of the turn of a transfer */
+	uint64_t follows;         /* the address at which it goes on */
 
 	uint32_t *timers; /* a heap of slots, the next one first */
 	uint32_t n_timers;
 	bool starved;   /* listeners wait for a free handle or descriptor */
-	uint64_t retry; /* when to accept again */
+	uint64_t retry; /* when to accept again, ns; 0: at once */
 
-	uint32_t operations;     /* of the engine, not reaped */
-	uint32_t reading;        /* of the readers, not reaped */
+	uint32_t operations;     /* of the engine, not reaped yet */
+	uint32_t reading;        /* reads of the readers, not reaped yet */
 	_Atomic uint32_t serial; /* of the last launch */
 	_Atomic bool on_gpu;
 	bool has_run;
 	struct stay stay;
 	uint64_t launched_at, left_at;
 	uint64_t began_at; /* when the kernel was first seen on the GPU; 0: it was not */
-	uint64_t ran;      /* ns, of the launches before */
+	uint64_t ran;      /* ns on the GPU, of the launches before this one */
 	_Atomic bool stops;
 	/* Written by the loop's thread, read by weir_loop_stats(). */
 	struct {
@@ -90,7 +92,7 @@ uint64_t loop_now(void); /* CLOCK_MONOTONIC in ns */
 
 /* Hands an operation to the engine; `finish` is called when it has ended. */
 void loop_submit(struct weir_loop *loop, struct io *io);
-/* The same for a read, which begins in the page cache if there is a reader. */
+/* The same for a read. If there are readers, one of them first tries the page cache. */
 void loop_submit_read(struct weir_loop *loop, struct io *io);
 static inline void loop_count(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -110,7 +112,7 @@ static inline uint32_t slot_number(const struct weir_loop *loop, const struct sl
 	return (uint32_t)(slot - loop->slots);
 }
 
-/* The request is done: tells the kernel, and lets go of the handle. */
+/* The request is done: tells the kernel, and gives the handle back. */
 void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result);
 
 static inline void slot_list_add(struct weir_loop *loop, struct slot_list *list, uint32_t slot)
@@ -164,12 +166,14 @@ void network_again(struct weir_loop *loop, struct handle *connection);
 int64_t network_add(struct weir_loop *loop, int fd, uint32_t listener);
 void network_end_accepts(struct weir_loop *loop, struct handle *listener);
 void network_close(struct weir_loop *loop, struct handle *handle);
-/* Of a slot that asked: true, and it asks again; false: the result is for the kernel. */
+/* An operation of a slot that network_ask() began has ended. True: it goes on with another one.
+ * False:
+ * @result is for the kernel. */
 bool network_received(struct weir_loop *loop, struct slot *slot, int64_t result);
 void network_retry(struct weir_loop *loop, uint64_t now);
 
 /* timers.c */
 void timers_add(struct weir_loop *loop, struct slot *slot, uint64_t due);
 bool timers_look(struct weir_loop *loop, uint64_t now);
-/* UINT64_MAX: there is none. */
+/* When the next timer is due, ns; UINT64_MAX: there is none. */
 uint64_t timers_next(const struct weir_loop *loop);

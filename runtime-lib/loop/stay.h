@@ -5,13 +5,14 @@
 
 #include <stdint.h>
 
-#define STAY_LONG 8u /* away for so many times @most is long */
-/* It leaves after @most / 4 at the soonest: answers to sends take that long. */
+#define STAY_LONG 8u /* times `most`: a loop that is away for longer leaves sooner the next time \
+		      */
+/* It never leaves sooner than after `most` / STAY_PART, because answers to sends take that long. */
 #define STAY_PART 4u
 
 struct stay {
-	uint32_t most; /* ns; as the program says */
-	uint32_t ns;   /* of the next launch */
+	uint32_t most; /* ns, at most; the program's option */
+	uint32_t ns;   /* for which the next launch stays */
 };
 
 static inline struct stay stay_of(uint32_t most)
@@ -19,7 +20,7 @@ static inline struct stay stay_of(uint32_t most)
 	return (struct stay){.most = most, .ns = most};
 }
 
-/* It left because all blocks waited, and was away for @away ns. */
+/* The kernel left because all blocks waited, and comes back after @away ns. */
 static inline void stay_back(struct stay *stay, uint64_t away)
 {
 	const uint32_t least = stay->most / STAY_PART;

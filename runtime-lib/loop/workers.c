@@ -138,8 +138,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* True: one of what is queued is for the calling thread. So no more threads want the lock than have
- * something to do. */
+/* True: the calling thread may take one entry of the queue. So only threads that will find an entry
+ * wait for the lock. */
 static bool claim(struct workers *workers)
 {
 	unsigned n = atomic_load_explicit(&workers->queued, memory_order_relaxed);
@@ -149,8 +149,8 @@ static bool claim(struct workers *workers)
 	return n > 0;
 }
 
-/* Until something is queued, or WATCH_NS are over. True: claimed. A thread that claims does not
- * count as one that watches: for what comes next another must be woken. */
+/* Watches the queue for WATCH_NS at most. True: an entry was claimed. A thread that claims does not
+ * count as watching any more: the next entry must wake another thread. */
 static bool watch_queue(struct workers *workers)
 {
 	uint64_t end = now_ns() + WATCH_NS;
@@ -168,7 +168,8 @@ static bool watch_queue(struct workers *workers)
 	return false;
 }
 
-/* With the lock; there was nothing to do. True: there is, and it is claimed. */
+/* With the lock, when the queue is empty: watches it, if the threads are to be quick, and sleeps.
+ * True: an entry was claimed. */
 static bool rest(struct workers *workers)
 {
 	bool claimed = false;

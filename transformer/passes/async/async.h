@@ -1,11 +1,12 @@
 /* Ends what a block of the grid began asynchronously, before its worker begins the next block.
  *
  * A kernel need not invalidate its mbarriers or await its bulk stores: natively, the block's end
- * does. Here each thread notes the mbarriers that it initialises. At the block's end
+ * does. Here each thread notes the mbarriers that it initialises. At the block's end all threads
  *
- *	all threads   await their copies; let the asynchronous proxy see what they did in shared
- *memory meet at a barrier: nobody uses an mbarrier any more invalidate the mbarriers that they
- *initialised meet at a barrier: the next block may initialise them again
+ * 1. await their copies, and let the asynchronous proxy see what they did in shared memory;
+ * 2. meet at a barrier: from here on nobody uses an mbarrier;
+ * 3. invalidate the mbarriers that they initialised;
+ * 4. meet at a barrier: from here on the next block may initialise them again.
  *
  * The list of a thread's mbarriers lies in its local memory: no register lives through the body for
  * it, and a kernel that uses all shared memory still fits. */
