@@ -21,7 +21,7 @@
  * puts the kernel. So the worker takes the plan, says that the GPU is held, and then looks whether
  * somebody has let it go meanwhile (`ends`). A thread that lets the GPU go takes the plan, counts
  * in `ends`, and then looks whether the GPU is held. So at least one of them sees the other, and
- * the kernel does not wait in vain. A thread that ends the stream or its context also calls
+ * the kernel does not wait for nothing. A thread that ends the stream or its context also calls
  * worker_grace(), so that the worker is done with it.
  *
  * It does not run in a busy stream, where no lower-level client shares the GPU, where a gate of

@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-#define STAY_LONG 8u /* times `most`: a loop that is away for longer leaves sooner the next time \
-		      */
+#define STAY_LONG 8u /* after so many times `most` away it leaves sooner the next time */
 /* It never leaves sooner than after `most` / STAY_PART, because answers to sends take that long. */
 #define STAY_PART 4u
 
