@@ -23,7 +23,8 @@ test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
 
 # The policy coexec.
-COEXEC_TESTS := test-coexec-search test-coexec-memory test-coexec-plan test-coexec-members test-coexec-queue
+COEXEC_TESTS := test-coexec-search test-coexec-memory test-coexec-plan test-coexec-members test-coexec-pairs \
+                test-coexec-queue
 UNIT_TESTS += $(COEXEC_TESTS)
 define coexec-test
 $1_SRC      := agent/tests/$1.c agent/common/units.c $(POLICY_SRC)
@@ -33,6 +34,7 @@ $1_LIBS     := -lcmocka -lm
 endef
 $(foreach t,$(COEXEC_TESTS),$(eval $(call coexec-test,$t)))
 $(foreach t,test-coexec-plan test-coexec-members,$(eval $t_SRC += agent/tests/coexec-world.c))
+$(foreach t,test-coexec-pairs test-coexec-queue,$(eval $t_SRC += agent/tests/coexec-gpu.c))
 
 FUZZERS += fuzz-trace
 fuzz-trace_SRC          := agent/tests/fuzz/fuzz-trace.c agent/scheduler/trace.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
