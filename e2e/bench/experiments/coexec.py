@@ -48,9 +48,9 @@ def judge_pairs(bench, pairs):
 
 
 def loss(kernels, pair, chosen):
-    """Of @chosen against the best configuration, or turns if they are better, in per cent. Both configurations are measured again
-    by hand, one after the other: so neither the highest of many measurements nor a kernel whose form has changed since makes
-    the difference."""
+    """By how many per cent @chosen is slower than the best configuration, or than turns if they are better. Both configurations are
+    measured again, one after the other. Else the best would be high by chance, as the highest of many measurements, and a kernel
+    may have another form than then."""
     jobs = [kernels.plain[name] for name in pair.names]
     wanted = {pair.best} | ({chosen} if chosen else set())
     by = {configuration: found for configuration, (found, _) in kernels.by_hand(jobs, sorted(wanted)).items()} if len(wanted) > 1 else {}
@@ -61,7 +61,8 @@ def loss(kernels, pair, chosen):
 
 
 def run_pair(kernels, pair, seconds):
-    """(chosen configuration or None, time of the search relative to sequential or None, speed-up at the end)."""
+    """Runs a pair under the policy. Returns (chosen configuration or None, time of the search relative to sequential or None, speed-up at
+    the end)."""
     jobs = [kernels.plain[name] for name in pair.names]
     seen = watch(kernels.pool, jobs, seconds)
     search = seen.search
@@ -139,7 +140,7 @@ def judge_results(bench, kernels):
 
 
 def measure_pairs(bench, kernels, pairs):
-    """By hand and under the policy."""
+    """All configurations of each pair, set by hand; then what the policy finds."""
     found = [pair for pair in (kernels.pair(*names) for names in pairs) if pair.by]
     if not found:
         bench.report.failed("no pair fits on an SM")
@@ -150,7 +151,7 @@ def measure_pairs(bench, kernels, pairs):
 
 
 def learn_pairs(kernels, pairs):
-    """The policy finds their configurations, which it remembers."""
+    """Lets the policy find the pairs' configurations, which it remembers for the other parts."""
     kernels.pool.set_policy("coexec")
     for names in pairs:
         run_pair(kernels, Pair(names, {}), LEARN)

@@ -71,7 +71,7 @@ class Shared:
         return client
 
     def end(self, throttle):
-        """Its progress: points by time, in seconds."""
+        """Stops it. Returns its progress: points by time, in seconds."""
         worker = self.pool.workers.pop(("Weir", throttle))
         worker.client.stop()
         samples = worker.client.result(60)["samples"]
@@ -87,7 +87,7 @@ class Shared:
         return self.end(self.throttles[0]).rate(begin, begin + seconds) or 1.0  # of a busy machine
 
     def run(self, shares, rate):
-        """Per cent of each in each window: the throttles, then the ordinary client."""
+        """A row for each window: the throttles' parts of the GPU in per cent, then the ordinary client's."""
         window, n = (0.2, 2) if self.bench.node.simulated else WINDOWS[self.bench.mode]
         seconds = sharing.SKIPPED + window * n
         for throttle in self.throttles:
@@ -173,7 +173,7 @@ def leaves(bench):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """When it was due, in seconds on the clock of all; how long until its reply."""
+    """@due: when it was to be sent, seconds of the machine's monotonic clock. @us: until its reply came."""
 
     due: float
     us: float
@@ -195,7 +195,7 @@ class Consolidation:
         self.told = f"a request alone {one['p50_us']:.0f} us, {self.rate:.0f}/s to each server"
 
     def clients(self):
-        """They ask, and their connections are warm."""
+        """Starts a client of each server. Returns when their connections are warm."""
         options = {"random": None, "list": None}
         asking = [
             ports.start_asking(self.bench, "matmul", port, WARM + self.seconds, CONNECTIONS, self.rate, seed=1 + i, **options)
@@ -211,7 +211,7 @@ class Consolidation:
         ]
 
     def settle(self):
-        """Below the servers' level libweir compares forms of the batch job's kernels, once. True: it is done."""
+        """Waits while libweir compares forms of the batch job's kernels, which it does once. True: that is done."""
         for _ in range(1 if self.bench.node.simulated else sharing.PIECES):
             self.pool.endless("Weir", [self.batch], sharing.short(self.bench, SETTLE))
             if not self.pool.tuning([self.batch]):
@@ -219,12 +219,12 @@ class Consolidation:
         return False
 
     def batch_rate(self):
-        """Rounds a second in the time that clients ask; the part of what it does alone without libweir."""
+        """The batch job's rate while clients ask, relative to its rate alone without libweir."""
         (ends,) = self.pool.endless("Weir", [self.batch], self.seconds)
         return progress(ends, self.seconds * 1e9) / self.seconds * self.pool.alone["MPS", self.batch] / 1e6
 
     def gpu_seconds(self):
-        """For which the servers were on the GPU until now."""
+        """Seconds that the servers have been on the GPU so far."""
         pids = {self.bench.node.identity(client) for _, client in self.servers}
         return sum(known["gpuSeconds"] for known in self.bench.node.status() if self.bench.node.identity_of(known) in pids)
 
@@ -251,7 +251,7 @@ class Pairs:
 
 
 def slowest(requests, n=6):
-    """When they were due, since the first one, and how long they took."""
+    """The slowest requests, in words: when they were due, since the first one, and how long they took."""
     begin = min(one.due for one in requests)
     slow = sorted(requests, key=lambda one: -one.us)[:n]
     return ", ".join(f"{one.due - begin:.3f} s: {one.us / 1e3:.1f} ms" for one in sorted(slow, key=lambda one: one.due))
@@ -263,7 +263,7 @@ def times(requests):
 
 
 def consolidate(bench):
-    """As in GLoop's figures 13 and 14."""
+    """Servers beside a batch job, as in GLoop's figures 13 and 14."""
     with contextlib.ExitStack() as stack:
         scene = Consolidation(bench, stack)
         scene.requests(scene.clients())  # connections, memory: the first requests to each server take longer

@@ -51,14 +51,24 @@ def job(name, us, tenant=""):
     return Job(workload, kernel=kernel, us=us, tenant=tenant)
 
 
-def set_rate(bench, rate):
-    """The rated client's, 0: none. Waits until the agent has read it."""
-    bench.node.change_tenants({RATED.name: {"rate": rate}})
+def change(bench, key, value, of):
+    """Changes the rated client, and waits until the agent has read it. @of: the value in the agent's status of a client."""
+    bench.node.change_tenants({RATED.name: {key: value}})
     end = time.monotonic() + 10
-    while any(client.get("minRate", 0) != rate for client in rated(bench)):
+    while any(of(client) != value for client in rated(bench)):
         if time.monotonic() > end:
-            raise Failure(f"the agent does not take the minimum rate {rate}")
+            raise Failure(f"the agent does not take {key} {value}")
         time.sleep(0.02)
+
+
+def set_rate(bench, rate):
+    """Sets its minimum rate; 0: none."""
+    change(bench, "rate", rate, lambda client: client.get("minRate", 0))
+
+
+def set_yield(bench, yields):
+    """Sets what lower levels leave to it."""
+    change(bench, "yields", yields, lambda client: client["yield"])
 
 
 def rated(bench):
@@ -94,7 +104,7 @@ class Found:
 
 
 def rates_of(bench, mode, jobs):
-    """Rounds a second of each, after SETTLE."""
+    """Rounds a second of each job, when all run at the same time. The first SETTLE seconds do not count."""
     settle, seconds = length(bench, SETTLE), length(bench, SECONDS)
     ends = pool_of(bench).endless(mode, jobs, settle + seconds)
     return [(progress(e, (settle + seconds) * 1e9) - progress(e, settle * 1e9)) / seconds for e in ends]
@@ -134,7 +144,7 @@ def ptx(bench):
 
 
 class Closed:
-    """@steps: by workload the GPU time of a step."""
+    """Loops of closed kernels. @steps: GPU time of a step, by workload."""
 
     def __init__(self, bench, clock):
         self.clock, self.steps = clock, {}
@@ -166,7 +176,7 @@ class Closed:
 
 
 class Service:
-    """What answers requests, as the rated client."""
+    """The programs that answer requests, as the rated client."""
 
     def __init__(self, bench):
         self.bench, self.node = bench, bench.node
@@ -193,18 +203,8 @@ class Service:
         return {q: quantile(times, q) for q in QUANTILES}, begin
 
 
-def set_yield(bench, yields):
-    """What lower levels leave to the service from now on."""
-    bench.node.change_tenants({RATED.name: {"yields": yields}})
-    end = time.monotonic() + 10
-    while any(client["yield"] != yields for client in rated(bench)):
-        if time.monotonic() > end:
-            raise Failure(f"the agent does not take the yield {yields}")
-        time.sleep(0.02)
-
-
 class Way:
-    """How the service and LOW share the GPU. @loop: LOW's."""
+    """A way in which the service and LOW share the GPU. @loop: LOW."""
 
     def __init__(self, name, loop, yields, rate):
         self.name, self.loop, self.yields, self.rate = name, loop, yields, rate
@@ -222,7 +222,7 @@ class Seen:
 
 
 def beside(bench, scene, ask, way, start):
-    """The service and LOW at work."""
+    """What is seen of the service and LOW when both are at work."""
     set_rate(bench, way.rate)
     set_yield(bench, way.yields)
     way.loop.begin("train", start + SERVICE_SECONDS + 0.5)
@@ -274,7 +274,7 @@ def closed(bench):
 
 
 def alone(scene, names):
-    """Of each, its part of the GPU's time and steps a second."""
+    """(part of the GPU's time, steps a second) of each loop while it runs alone."""
     found = [scene.used([(loop, name)], CLOSED_SETTLE, ALONE) for loop, name in zip((scene.high, scene.low), names)]
     return [(parts[0], rates[0]) for parts, rates, _ in found]
 

@@ -91,7 +91,7 @@ def pairs(bench, lows, highs):
 
 
 def judge_pairs(bench, found):
-    """As in FLEP's figure 15: of each LOW the mean over all HIGH."""
+    """As in FLEP's figure 15: the mean over all HIGH, for each LOW."""
     lost = {a: [statistics.fmean(row[1][i] for row in rows.values()) for i in range(3)] for a, rows in found.items()}
     less = {a: 100 * (1 - spatial / temporal) if temporal > 0 else 0 for a, (_, temporal, spatial) in lost.items()}
     told = "; ".join(f"{a}: MPS {100 * m:.1f} %, temporal {100 * t:.1f} %, spatial {100 * s:.1f} %" for a, (m, t, s) in lost.items())
@@ -123,7 +123,7 @@ def curve(bench, low, jobs):
 
 
 def curves_of(bench, lows, b, jobs, until):
-    """Of one HIGH beside each LOW, until a time. Each curve is a row as soon as it is there."""
+    """The curves of one HIGH beside each LOW; none is begun after the time @until. Each is reported at once."""
     curves = {}
     for a, low in lows.items():
         if a == b or time.monotonic() > until:
@@ -157,7 +157,7 @@ def sweep(bench, lows, highs, sms, whole):
 
 
 class Around:
-    """LOW at work around something else, whose begin and end are given by `with`."""
+    """LOW at work, and its rate while the body of a `with` statement runs."""
 
     def __init__(self, pool, low, seconds):
         self.low, self.seconds, self.rate = pool.workers["Weir", low].client, seconds, 0

@@ -9,8 +9,8 @@ import time
 
 from workers import DEPTH, LEAD, Job, pool_of, progress
 
-# Kernels of FlexSched's table 2 and others of ours, by what bounds them on an H100: of each, how much a few blocks on an SM get of
-# what all of them get. Most kernels of table 2 are bound there by neither (their speed falls with each block less).
+# Kernels of FlexSched's table 2 and others of ours, by what bounds them on an H100. That shows in how fast they are with a few blocks on
+# an SM. Most kernels of table 2 are bound there by neither memory nor arithmetic: their speed falls with each block less.
 MEMORY = {
     "RED": ("reduction", "reduction"), "VA": ("vector-add", "vector_add"), "TRI": ("triad", "triad"),
     "NN": ("nearest-neighbour", "nearest_distance"), "HST": ("histogram", "histogram_256"),
@@ -22,7 +22,7 @@ COMPUTE = {
 KERNELS = {**MEMORY, **COMPUTE}
 US = 2000  # of a launch
 UNBOUNDED = 32  # workers on an SM: more than fit, so launches are in a form, but not bounded
-SKIPPED, SECONDS = 0.06, 0.12  # of a co-run: until launches with the former bound are done; that count
+SKIPPED, SECONDS = 0.06, 0.12  # of a co-run: first seconds, in which launches with the former bound end; those that count
 FORMED = 0.8  # seconds alone in which a kernel gets its form
 FORMED_MOST = 8.0  # at most
 
@@ -38,13 +38,14 @@ def numbers(pool, jobs):
 
 
 def bound(pool, clients, bounds):
-    """@clients: as numbers() returns it. @bounds: job to workers on an SM; 0: as many as fit."""
+    """Bounds jobs by hand. @clients: as numbers() returns it. @bounds: job to workers on an SM; 0: as many as fit."""
     for job, workers in bounds.items():
         pool.node.weirctl("bound", str(clients[job]), "--workers", str(workers))
 
 
 def form(pool, clients, job):
-    """Alone, in a form whose workers can be bounded. Returns its parts of an SM for each block; None: it has none."""
+    """Runs a job alone until its kernel has a form whose workers can be bounded. Returns the parts of an SM that a block takes; None:
+    there is no such form."""
     bound(pool, clients, {job: UNBOUNDED})
     end = time.monotonic() + FORMED_MOST
     while True:
@@ -57,7 +58,7 @@ def form(pool, clients, job):
 
 
 def fits(parts, workers):
-    """@parts, @workers: of each kernel."""
+    """Whether so many workers of each kernel fit on an SM. @parts: of an SM, for a worker of each kernel."""
     return all(sum(p[i] * n for p, n in zip(parts, workers)) <= 1 + 1e-9 for i in range(4))
 
 
@@ -92,7 +93,7 @@ def speed_up(pool, mode, jobs, alone, seconds=SECONDS, skipped=SKIPPED):
 
 @dataclasses.dataclass
 class Pair:
-    """@by: configuration to (speed-up, rates)."""
+    """What was measured of two kernels. @by: configuration to (speed-up, rates)."""
 
     names: tuple
     by: dict
@@ -232,7 +233,7 @@ class Torch:
         self.alone = self.rate("MPS", 1.0)
 
     def rate(self, mode, seconds, beside=lambda: None):
-        """Steps a second in the later half of @seconds, while beside() runs."""
+        """Steps a second in the later half of @seconds, during which beside() is called."""
         self.clients[mode].tell("train", seconds)
         beside()
         told = self.clients[mode].answer(seconds + 60)["train"]
@@ -285,7 +286,7 @@ class Kernels:
         return statistics.fmean(self.alone[job] / self.pool.alone["Weir", job] for job in jobs)
 
     def pair(self, a, b, configurations_of=configurations):
-        """By hand, each configuration."""
+        """Measures all configurations of a pair, set by hand."""
         jobs = [self.plain[a], self.plain[b]]
         pair = Pair((a, b), {})
         pair.mps, _ = speed_up(self.pool, "MPS", jobs, self.alone)
@@ -296,7 +297,7 @@ class Kernels:
         return pair
 
     def by_hand(self, jobs, configurations):
-        """Of each: (speed-up, rates). No policy may bound the workers meanwhile."""
+        """(speed-up, rates) of each configuration, set by hand. No policy may bound workers meanwhile."""
         by = {}
         for chosen in configurations:
             bound(self.pool, self.clients, dict(zip(jobs, chosen)))
