@@ -10,8 +10,8 @@
 
 #include "weir/protocol.h"
 
-/* Of a client: two for each agent that it outlives, and demand pages whenever somebody on its GPU
- * loses a level. */
+/* Pages of a client, at most. It gets two from each agent that it outlives, and demand pages
+ * whenever a client on its GPU loses a level. */
 #define PAGES_MAX 16384
 
 /* A page shared with the agent, mapped once however often the agent sends it. */
@@ -21,8 +21,8 @@ struct page {
 	bool writable;
 	void *memory;
 	_Atomic CUdeviceptr gpu; /* 0: not registered with the driver */
-	_Atomic uint32_t
-		sms; /* what the client has added to a demand page's sum (gates/demand-pages.h) */
+	/* What the client has added to a demand page's sum (gates/demand-pages.h). */
+	_Atomic uint32_t sms;
 };
 
 /* Immutable once published. */
@@ -34,10 +34,11 @@ struct level_binding {
 	struct page *control, *status;
 	uint64_t number; /* the agent's name for the client */
 
-	/* For streams that the program gave a lower level (gates/README.md); NULL: none of it. */
+	/* Bindings of streams that the program gave a lower level (gates/README.md); NULL: no
+	 * stream has this one. */
 	const struct level_binding *lower[WEIR_DEMAND_LEVELS];
-	bool lowered; /* it is one of these: @wait is a page in which the client has a bit, */
-	uint64_t own; /* this one; 0: in all others */
+	bool lowered; /* this is one of these */
+	uint64_t own; /* then: the client's own bit in @wait; else 0 */
 };
 
 static inline struct weir_control_page *control_page(const struct level_binding *binding)
@@ -67,13 +68,13 @@ static inline bool binding_reports(const struct level_binding *binding)
 	       (WEIR_CONTROL_RATED | WEIR_CONTROL_MEASURED);
 }
 
-/* 0: not bounded. */
+/* Workers that the client may have on an SM; 0: not bounded. */
 static inline uint32_t binding_workers(const struct level_binding *binding)
 {
 	return load_relaxed(&control_page(binding)->workers);
 }
 
-/* Others of the level have a part of each SM. */
+/* Launches must leave a part of each SM to same-level clients. */
 static inline bool binding_is_bounded(const struct level_binding *binding)
 {
 	uint32_t workers = binding_workers(binding);
@@ -92,7 +93,7 @@ static inline uint64_t binding_demands(const struct level_binding *binding)
 	return binding->wait ? load_acquire(&demand_page(binding->wait)->word) & ~binding->own : 0;
 }
 
-/* Somebody above shares the GPU. */
+/* A higher-level client shares the GPU. */
 static inline bool binding_is_below(const struct level_binding *binding)
 {
 	return binding->wait && load_relaxed(&control_page(binding)->above);
@@ -110,7 +111,8 @@ static inline bool binding_closed(const struct level_binding *binding)
 	return binding_demanded(binding) || load_relaxed(&control_page(binding)->hold);
 }
 
-/* It is closed, or same-level clients have work, so that the policy may close it at any time. */
+/* A gate would be closed, or the policy may close it at any time, because same-level clients have
+ * work. */
 static inline bool binding_contended(const struct level_binding *binding)
 {
 	return binding_closed(binding) || (binding_flag(binding, WEIR_CONTROL_HOLDABLE) &&

@@ -40,7 +40,8 @@ static void launch_captured(struct stream *stream, const struct level_binding *b
 	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
 }
 
-/* The client's need has grown to this launch's by now. */
+/* What the client asks lower levels for when this launch begins. Call it after demand was raised.
+ */
 static enum sample_needs needs_of(const struct launch *launch, const struct kernel_call *call,
 				  enum launch_kind kind)
 {
@@ -106,7 +107,8 @@ kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
 				      .above = above,
 				      .workers = workers_bound(binding, client)});
 	/* While nobody asks, a look at the quota before each ticket would cost a few per cent.
-	 * Short work needs all SMs for less time than it takes to bring workers back to some. */
+	 * Nor does it pay for short work: that needs the SMs for less time than it takes to bring
+	 * workers back to them. */
 	bool leaves_some = decision.config && decision.config->spatial && !places &&
 			   load_relaxed(&waiters->waiting) == WAITING_URGENT;
 	decision.spatial = spatial && (leaves_some || decision.places);
@@ -138,14 +140,14 @@ kept_apart static uint64_t await_forms(struct stream *stream, const struct kerne
 	return predict(kernel, call);
 }
 
-/* It has the priority of its level. */
+/* True: the launch has the priority of its level. */
 static inline bool goes_ahead(const struct stream *stream, const struct kernel_call *call)
 {
 	return load_relaxed(&launch_order_of(stream->client)->priorities) &&
 	       !(call->config && priority_stays(call->config));
 }
 
-/* What is launched. */
+/* A kernel that is to be launched, and what is known of it. */
 struct work {
 	const struct kernel_call *call;
 	enum launch_kind kind;

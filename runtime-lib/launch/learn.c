@@ -66,8 +66,8 @@ static void weigh(struct client *client, const struct sample *sample)
 		learning_of(client)->eviction_cost * KEEP + (leaves ? cost * time : 0);
 }
 
-/* After such a change another launch is measured soon. Same-level clients may run beside the kernel
- * until the agent sees that they have work. */
+/* A time that has doubled or halved is measured again soon. It may be wrong: same-level clients run
+ * beside the kernel until the agent sees that they have work. */
 static void watch_change(struct client *client, uint64_t before, uint64_t ns)
 {
 	if (before && (ns > 2 * before || before > 2 * ns))
@@ -89,8 +89,8 @@ static void learn_time(struct client *client, const struct sample *sample, uint6
 	watch_change(client, before, believed);
 }
 
-/* For the agent's comparison (WEIR_CONTROL_COMPARES). What waited for gates tells nothing of what
- * lower levels leave. */
+/* Counts a sample for the agent's comparison of yields (WEIR_CONTROL_COMPARES). A launch that
+ * waited at gates does not count: it says nothing about the SMs that lower levels leave. */
 static void learn_yield(struct client *client, const struct sample *sample, uint64_t ns)
 {
 	struct learning *learning = learning_of(client);
@@ -120,8 +120,8 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
 }
 
-/* The policy decides which clients run at the same time. At the begin of a client's turn the last
- * kernel of the one before may still run. */
+/* True under a policy that decides which clients run at the same time. When a client's turn begins,
+ * the last kernel of the client before may still run, and make a sample too long. */
 static bool takes_turns(const struct client *client)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
@@ -155,7 +155,7 @@ static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 	enum kernel_crowd crowd = crowd_of(client, sample);
 	uint64_t before = kernel_mean(sample->of.kernel);
 
-	/* Others on the GPU lengthen it: then only a first estimate counts. */
+	/* If others on the GPU make it longer, only a first estimate counts. */
 	if ((!sample->disturbed && crowd != KERNEL_SLICED && !takes_turns(client)) || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));

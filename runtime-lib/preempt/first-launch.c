@@ -9,17 +9,17 @@
 #include <time.h>
 
 /* A form from the agent's cache is there within 10 ms, one that is compiled within 60 to 200. */
-#define PATIENCE_MS 300
-#define ALTOGETHER  (5 * NS_PER_S) /* that a process waits */
-#define PERIOD      (200 * NS_PER_US)
-#define SOON        (20 * NS_PER_US) /* where all is known the worker takes some tens of us */
-#define SOON_TIMES  10
-#define KNOWN       1024u
+#define WAIT_MS    300
+#define ALTOGETHER (5 * NS_PER_S) /* that a process waits */
+#define PERIOD     (200 * NS_PER_US)
+#define SOON       (20 * NS_PER_US) /* where all is known the worker takes some tens of us */
+#define SOON_TIMES 10
+#define KNOWN      1024u
 
 enum { FIRST_NONE, FIRST_BEING_SET, FIRST_ASKED };
 
 struct first_launch first_launch_table[CLIENTS_MAX];
-uint64_t first_launch_patience = PATIENCE_MS * NS_PER_MS;
+uint64_t first_launch_wait_ns = WAIT_MS * NS_PER_MS;
 
 static _Atomic uint64_t waited;       /* ns, by all threads */
 static _Atomic uint64_t known[KNOWN]; /* keys of kernels that have waited; some are forgotten */
@@ -29,7 +29,7 @@ void first_launch_settings(void)
 	const char *text = getenv("WEIR_FIRST_LAUNCH_MS");
 
 	if (text)
-		first_launch_patience = smaller(strtoull(text, NULL, 10), 10000) * NS_PER_MS;
+		first_launch_wait_ns = smaller(strtoull(text, NULL, 10), 10000) * NS_PER_MS;
 }
 
 static _Atomic uint64_t *known_at(uint64_t key)
@@ -82,7 +82,7 @@ void first_launch_await(struct stream *stream, const struct sampled *of,
 	    atomic_load(&capture_count))
 		return;
 	function_await(stream->client, true);
-	await(stream, of, ready, begin + first_launch_patience);
+	await(stream, of, ready, begin + first_launch_wait_ns);
 	function_await(stream->client, false);
 	atomic_store(known_at(of->key), of->key);
 	atomic_fetch_add(&waited, client_now() - begin);

@@ -18,7 +18,7 @@ struct first_launch {
 PER_CLIENT(first_launch)
 
 /* ns that a first launch waits; 0: it does not. */
-extern uint64_t first_launch_patience;
+extern uint64_t first_launch_wait_ns;
 
 /* Reads WEIR_FIRST_LAUNCH_MS. */
 void first_launch_settings(void);
@@ -26,7 +26,7 @@ void first_launch_settings(void);
 /* Launch path: does such a launch wait? @predicted: ns; 0: not known. */
 static inline bool first_launch_waits(const struct level_binding *binding, uint64_t predicted)
 {
-	return !predicted && binding_is_below(binding) && first_launch_patience;
+	return !predicted && binding_is_below(binding) && first_launch_wait_ns;
 }
 
 /* Is everything there to launch the kernel @of in a form? Asks for what is missing. */

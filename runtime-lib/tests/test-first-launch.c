@@ -83,7 +83,7 @@ static void launcher_begin(struct launcher *l, uint64_t ns)
 	l->n = welcomed(0);
 	l->rewritten = in_forms(ALL);
 	l->kernel = kernel_of(ns, &l->rewritten);
-	first_launch_patience = FOR_EVER;
+	first_launch_wait_ns = FOR_EVER;
 }
 
 static void a_long_kernel_begins_in_the_form_that_leaves_soonest(void **state)
@@ -101,7 +101,7 @@ static void a_long_kernel_begins_in_the_form_that_leaves_soonest(void **state)
 	/* It can leave as often as that, although nobody waits now. */
 	assert_int_equal(in_form(), CHAIN_UNKNOWN);
 	/* The next one does not wait, and is in that form as long as none was measured. */
-	first_launch_patience = 0;
+	first_launch_wait_ns = 0;
 	assert_true(first_is_in_form(l.n, l.kernel));
 	land(0);
 	assert_true(eventually(is_known(l.kernel)));
@@ -247,7 +247,7 @@ static void a_kernel_without_forms_does_not_wait(void **state)
 	CUfunction kernel = kernel_of(2000000, NULL);
 
 	(void)state;
-	first_launch_patience = FOR_EVER;
+	first_launch_wait_ns = FOR_EVER;
 	atomic_store(&function_find(client, kernel)->state, FUNCTION_REFUSED);
 	assert_false(first_is_in_form(n, kernel));
 	gone(n);
@@ -260,11 +260,11 @@ static void it_waits_for_a_while_only(void **state)
 	CUfunction kernel = kernel_of(2000000, NULL);
 
 	(void)state;
-	first_launch_patience = 10 * NS_PER_MS;
+	first_launch_wait_ns = 10 * NS_PER_MS;
 	atomic_store(&function_find(client, kernel)->state, FUNCTION_REQUESTED);
 	assert_false(first_is_in_form(n, kernel));
 	/* And once. */
-	first_launch_patience = FOR_EVER;
+	first_launch_wait_ns = FOR_EVER;
 	assert_false(first_is_in_form(n, kernel));
 	gone(n);
 }

@@ -32,10 +32,10 @@ struct weir_loop;
 typedef int64_t (*weir_loop_function)(void *user, void *data, uint64_t size);
 
 struct weir_loop_options {
-	uint32_t blocks;  /* 0: as many as fit on the GPU at a time; never more than that. With many
-			   * callbacks 0 may be fewer: WEIR_LOOP_SLOTS_MAX / callbacks */
-	uint32_t threads; /* of a block; 0: 128 */
-	uint32_t shared;  /* bytes of dynamic shared memory */
+	uint32_t blocks;    /* at most as many as fit on the GPU at a time. 0: so many, but no more
+			     * than WEIR_LOOP_SLOTS_MAX / callbacks */
+	uint32_t threads;   /* of a block; 0: 128 */
+	uint32_t shared;    /* bytes of dynamic shared memory */
 	uint32_t callbacks; /* of a block at a time; 0: 8; at most 32 */
 	uint32_t files;     /* open at a time; 0: 4096; at most 1048576 */
 	/* Buffers of 1 MiB for large transfers, with four of 64 KiB each; 0: 16; at most 1024. 32
@@ -45,8 +45,8 @@ struct weir_loop_options {
 	 * needed, and sleep when there was nothing to copy for 50 us. 0: three quarters of the
 	 * cores that the process may use, at least 1, at most 12; at most 64 */
 	uint32_t readers;
-	uint32_t linger_us; /* all blocks wait for so long before the kernel leaves; 0: 100. A
-			     * quarter, if it is mostly away for long */
+	uint32_t linger_us; /* the kernel leaves when all blocks have waited for so long; 0: 100.
+			     * After a quarter of it, if it is mostly away for long */
 	uint32_t spin_us;   /* the host looks for work without a pause for so long; 0: 150 */
 	uint32_t poll_ns;   /* the GPU reads host memory no more often; 0: 1000 */
 	bool no_uring;      /* a pool of threads in place of io_uring, as where that is forbidden */
@@ -86,12 +86,12 @@ struct weir_loop_stats {
 	uint64_t launches;                   /* of the kernel */
 	uint64_t evictions;                  /* it left for others */
 	uint64_t blocked;                    /* it left because all blocks waited */
-	uint64_t blocked_ns;                 /* and was away for so long */
+	uint64_t blocked_ns;                 /* ns for which it was away then */
 	uint64_t requests, batches, refused; /* refused: malformed ones */
 	uint64_t bytes_in, bytes_out;        /* to and from the GPU */
 	uint64_t gds;                        /* transfers by libcufile */
 	uint32_t blocks;
-	uint32_t polls;      /* of the GPU for answers, when the kernel last left; may go round */
+	uint32_t polls;      /* of the GPU for answers, when the kernel last left; modulo 2^32 */
 	uint32_t waiting[4]; /* requests of files, the network, timers, host functions */
 	bool uring;
 	bool on_gpu;        /* or about to be there */
