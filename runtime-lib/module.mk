@@ -147,7 +147,13 @@ weir-inside_SRC      := $(libweir.so_SRC)
 weir-inside_CPPFLAGS := $(libweir.so_CPPFLAGS)
 weir-inside_CFLAGS   := -Wno-deprecated-declarations
 weir-inside_DEPS     := $(GEN)/forward-names.inc
-INSIDE_TESTS := test-ahead test-gates-beside test-loops test-overrun test-channel-groups test-expect test-expect-later test-stream-level test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code test-function test-function-end test-launch-path test-predict test-first-launch test-preempt test-preempt-spatial test-preempt-workers test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-demand-pages test-demand-pages-change test-level-change test-profile
+# Kernels that have forms.
+FORMED_TESTS := test-first-launch test-preempt test-preempt-chains test-preempt-spatial test-preempt-workers test-preempt-dependent \
+                test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time
+INSIDE_TESTS := test-ahead test-gates-beside test-loops test-overrun test-channel-groups test-expect test-expect-later test-stream-level \
+                test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code \
+                test-function test-function-end test-launch-path test-predict $(FORMED_TESTS) test-demand test-demand-pages \
+                test-demand-pages-change test-level-change test-profile
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -164,7 +170,7 @@ test-demand_LDFLAGS := -Wl,--wrap=worker_wake
 test-autotune-length_LDFLAGS := -Wl,--wrap=client_now
 $(foreach t,test-ahead test-profile test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 test-profile_SRC += runtime-lib/tests/formed.c
-$(foreach t,test-first-launch test-preempt test-preempt-spatial test-preempt-workers test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
+$(foreach t,$(FORMED_TESTS),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-expect test-expect-later,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/hinted.c))
 $(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-stream-level test-demand test-demand-pages test-demand-pages-change test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
 $(foreach t,test-demand-pages test-demand-pages-change,$(eval $t_SRC += runtime-lib/tests/needing.c))
