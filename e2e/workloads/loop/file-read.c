@@ -7,7 +7,8 @@
  *          page cache does
  *   link   only the copies from pinned memory: what the link does
  *
- * The memory is compared with the file, except for `host` and `link`. Prints a line of JSON. */
+ * The memory is compared with the file, except for `host` and `link`. Several ways take turns in
+ * each round. Prints a line of JSON: bytes per second of each way in each round. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,12 +29,14 @@ extern const char file_read_ptx[];
 #define DEPTH   16u
 #define PART    (1u << 20)
 #define STAGING 32u /* buffers of PART bytes */
+#define WAYS    5u
+#define ROUNDS  64u
 
 struct transfer {
 	struct workload w;
 	struct read_job job;
 	const char *folder, *way;
-	uint64_t slots, blocks, passes, readers;
+	uint64_t slots, blocks, passes, readers, rounds;
 	int fd;
 	uint8_t *pinned; /* DEPTH requests; for uring the whole file */
 };
@@ -108,6 +111,9 @@ static double copy_all(struct transfer *transfer, bool reads)
 	CU(cuCtxSynchronize());
 	double seconds = host_seconds(began);
 
+	for (unsigned i = 0; i < DEPTH; i++)
+		CU(cuStreamDestroy(streams[i]));
+	CU(cuMemFreeHost(transfer->pinned));
 	if (reads)
 		check_device(transfer);
 	return seconds;
@@ -141,7 +147,10 @@ static double run_host(void *program)
 	CU(cuMemHostAlloc((void **)&transfer->pinned, STAGING * size, 0));
 	began = now_ns();
 	in_parallel(transfer->job.bytes / size * transfer->passes, read_part, transfer);
-	return host_seconds(began);
+	double seconds = host_seconds(began);
+
+	CU(cuMemFreeHost(transfer->pinned));
+	return seconds;
 }
 
 static double run_link(void *program)
@@ -193,6 +202,7 @@ static double run_uring(void *program)
 
 	io_uring_queue_exit(&ring);
 	check((const uint64_t *)transfer->pinned, transfer->job.bytes);
+	CU(cuMemFreeHost(transfer->pinned));
 	return seconds;
 }
 
@@ -212,22 +222,43 @@ static double run_loop(void *program)
 	workload_upload(device, &transfer->job, sizeof(transfer->job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
 	host_loop_end(loop);
+	CU(cuMemFree(device));
 	check_device(transfer);
 	return seconds;
 }
 
-static const struct host_way ways[] = {{"loop", run_loop},
-				       {"read", run_read},
-				       {"uring", run_uring},
-				       {"host", run_host},
-				       {"link", run_link}};
+static const struct host_way ways[WAYS] = {{"loop", run_loop},
+					   {"read", run_read},
+					   {"uring", run_uring},
+					   {"host", run_host},
+					   {"link", run_link}};
 
-static const struct host_way *parse(struct transfer *transfer, int argc, char **argv)
+/* The ways that are named, with commas between them. Returns how many. */
+static unsigned find_ways(const char *names, const struct host_way **found)
+{
+	char name[16];
+	unsigned n = 0;
+
+	for (const char *at = names, *end; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ',');
+		snprintf(name, sizeof(name), "%.*s", (int)(end - at), at);
+		if (n == WAYS) {
+			fprintf(stderr, "--way: at most %u\n", WAYS);
+			exit(2);
+		}
+		found[n++] = host_way_find(ways, countof(ways), name);
+	}
+	return n;
+}
+
+static void parse(struct transfer *transfer, int argc, char **argv)
 {
 	uint64_t bytes = 0;
 	const struct workload_option own[] = {
 		{"folder", OPTION_TEXT, &transfer->folder, "for the file"},
-		{"way", OPTION_TEXT, &transfer->way, "loop (default), read, uring, host or link"},
+		{"way", OPTION_TEXT, &transfer->way,
+		 "loop (default), read, uring, host, link; several with commas"},
+		{"rounds", OPTION_NUMBER, &transfer->rounds, "of all ways; 1"},
 		{"bytes", OPTION_NUMBER, &bytes, "of the file"},
 		{"blocks", OPTION_NUMBER, &transfer->blocks, "of the loop"},
 		{"slots", OPTION_NUMBER, &transfer->slots, "requests of a block at a time"},
@@ -244,32 +275,48 @@ static const struct host_way *parse(struct transfer *transfer, int argc, char **
 	if (!transfer->folder || job->bytes % 8 || job->bytes < 8 || job->bytes > 1ull << 36 ||
 	    job->chunk < 8 || job->chunk % 8 || job->chunk > job->bytes ||
 	    job->bytes % job->chunk || job->chunk > 1u << 30 || transfer->slots < 1 ||
-	    transfer->slots > 31 || transfer->readers > 64) {
+	    transfer->slots > 31 || transfer->readers > 64 || transfer->rounds < 1 ||
+	    transfer->rounds > ROUNDS) {
 		fprintf(stderr, "loop-file-read: --folder: needed; --size divides --bytes\n");
 		exit(2);
 	}
 	job->total = job->bytes / job->chunk * transfer->passes;
 	job->slots = (uint32_t)transfer->slots;
-	return host_way_find(ways, countof(ways), transfer->way);
+}
+
+static void print(const struct transfer *transfer, const struct host_way **chosen, unsigned n,
+		  double rate[WAYS][ROUNDS])
+{
+	printf("{\"chunk\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"rates\":{", transfer->job.chunk,
+	       transfer->job.bytes * transfer->passes);
+	for (unsigned i = 0; i < n; i++) {
+		printf("%s\"%s\":[", i ? "," : "", chosen[i]->name);
+		for (unsigned round = 0; round < transfer->rounds; round++)
+			printf("%s%.0f", round ? "," : "", rate[i][round]);
+		putchar(']');
+	}
+	puts("}}");
 }
 
 int main(int argc, char **argv)
 {
-	static struct transfer transfer = {.way = "loop", .slots = 4, .blocks = 0};
-	const struct host_way *way = parse(&transfer, argc, argv);
+	static struct transfer transfer = {.way = "loop", .slots = 4, .blocks = 0, .rounds = 1};
+	static double rate[WAYS][ROUNDS];
+	const struct host_way *chosen[WAYS];
 	struct read_job *job = &transfer.job;
-	double seconds;
 
+	parse(&transfer, argc, argv);
+	unsigned n = find_ways(transfer.way, chosen);
 	snprintf(job->path, sizeof(job->path), "%.200s/read-%d", transfer.folder, getpid());
 	make_file(&transfer);
 	workload_open(&transfer.w, file_read_ptx);
 	job->to = host_zeros(job->bytes);
 	workload_ready(&transfer.w);
-	seconds = way->run(&transfer);
+	for (unsigned round = 0; round < transfer.rounds; round++)
+		for (unsigned i = 0; i < n; i++)
+			rate[i][round] =
+				(double)(job->bytes * transfer.passes) / chosen[i]->run(&transfer);
 	unlink(job->path);
-	printf("{\"way\":\"%s\",\"chunk\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.6f,"
-	       "\"bytes_per_second\":%.0f,\"requests_per_second\":%.1f}\n",
-	       way->name, job->chunk, job->bytes * transfer.passes, seconds,
-	       (double)(job->bytes * transfer.passes) / seconds, (double)job->total / seconds);
+	print(&transfer, chosen, n, rate);
 	return 0;
 }

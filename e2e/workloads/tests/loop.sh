@@ -45,6 +45,12 @@ done
 for way in read host link; do
     check "file-read, $way" run file-read --way $way --folder "$tmp/files"
 done
+check "file-read: ways take turns" run file-read --way loop,host,link --rounds 2 --folder "$tmp/files"
+check "file-read: each way has a rate of each round" \
+    python3 -c '
+import json, sys
+rates = json.loads(open(sys.argv[1]).read().splitlines()[-1])["rates"]
+assert list(rates) == ["loop", "host", "link"] and all(len(each) == 2 and min(each) > 0 for each in rates.values())' "$tmp/out"
 check "no files are left" test -z "$(find "$tmp/files" -type f ! -name 'text-*')"
 
 # Servers on loopback.
@@ -113,7 +119,7 @@ FAULT_LAUNCH=2 LD_PRELOAD=$B/lib/fault.so run ports --way native --iterations 1
 report $? "ports: a lost launch is noticed"
 for words in "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
     "server --service kv" "client --service mail --port 1" \
-    "client --service kv --port 1 --random" "file-read --folder $tmp/files --size 3" "throttle --blocks 0"; do
+    "client --service kv --port 1 --random" "file-read --folder $tmp/files --size 3" "file-read --folder $tmp/files --way loop," "throttle --blocks 0"; do
     # shellcheck disable=SC2086
     run $words
     [ $? -eq 2 ]
