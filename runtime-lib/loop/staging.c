@@ -103,6 +103,17 @@ void staging_give(struct staging *staging, struct piece *piece)
 		piece[i].state = PIECE_IDLE;
 }
 
+struct piece *staging_before(const struct staging *staging, const struct piece *piece)
+{
+	uint32_t at = (uint32_t)(piece - staging->piece);
+
+	if (!piece->units || !at)
+		return NULL;
+	while (staging->piece[--at].state == PIECE_BEHIND)
+		continue;
+	return &staging->piece[at];
+}
+
 struct piece *staging_behind(const struct staging *staging, const struct piece *piece)
 {
 	uint32_t at = (uint32_t)(piece - staging->piece) + piece->units;

@@ -49,5 +49,7 @@ struct piece *staging_take(struct staging *staging, uint64_t bytes);
 struct piece *staging_take_small(struct staging *staging);
 void staging_give(struct staging *staging, struct piece *piece);
 
-/* The piece whose memory begins where that of @piece ends. NULL: there is none. */
+/* The piece, or the idle unit, whose memory ends where that of @piece begins; or begins where it
+ * ends. NULL: there is none. */
+struct piece *staging_before(const struct staging *staging, const struct piece *piece);
 struct piece *staging_behind(const struct staging *staging, const struct piece *piece);

@@ -276,6 +276,74 @@ static void the_engine_has_a_copy_next(void **state)
 	assert_int_equal(w.begun, BUSY + 3);
 }
 
+/* While the engine is busy. Then one copy does for both. */
+static void a_copy_waits_for_what_is_being_read(void **state)
+{
+	struct piece *pieces[3];
+
+	(void)state;
+	ready(read_piece(0));
+	assert_int_equal(w.begun, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		pieces[i] = read_piece(FREE + i);
+		pieces[i]->io.kind = IO_READ_CACHED;
+	}
+	ready(pieces[1]);
+	ready(pieces[0]);
+	assert_int_equal(w.begun, 1);
+	ready(read_piece(SLOTS - 1)); /* has no neighbour */
+	assert_copy(1, SLOTS - 1, MIB, w.loop.in.first->next);
+	ready(pieces[2]);
+	assert_copy(2, FREE, 3 * MIB, pieces[0]);
+}
+
+static void the_engine_waits_for_nobody(void **state)
+{
+	struct piece *pieces[2];
+
+	(void)state;
+	ready(read_piece(0));
+	for (unsigned i = 0; i < 2; i++) {
+		pieces[i] = read_piece(FREE + i);
+		pieces[i]->io.kind = IO_READ_CACHED;
+	}
+	ready(pieces[0]);
+	assert_int_equal(w.begun, 1);
+	w.finished = 1;
+	copies_look(&w.loop);
+	assert_copy(1, FREE, MIB, pieces[0]);
+}
+
+/* A disk or a client may take long. */
+static void only_readers_are_waited_for(void **state)
+{
+	struct piece *pieces[2];
+
+	(void)state;
+	ready(read_piece(0));
+	for (unsigned i = 0; i < 2; i++) {
+		pieces[i] = read_piece(FREE + i);
+		pieces[i]->io.kind = IO_READ;
+	}
+	ready(pieces[0]);
+	assert_copy(1, FREE, MIB, pieces[0]);
+}
+
+static void long_copies_do_not_wait(void **state)
+{
+	struct piece *pieces[9];
+
+	(void)state;
+	ready(read_piece(0));
+	for (unsigned i = 0; i < 9; i++) {
+		pieces[i] = read_piece(FREE + i);
+		pieces[i]->io.kind = IO_READ_CACHED;
+	}
+	for (unsigned i = 0; i < 8; i++)
+		ready(pieces[i]);
+	assert_copy(1, FREE, 8 * MIB, pieces[0]);
+}
+
 static void one_copy_is_limited(void **state)
 {
 	struct piece *pieces[10];
@@ -345,11 +413,20 @@ static void copies_from_the_gpu_are_not_joined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(pieces_follow_each_other),       TEST(holes_are_used),
-		TEST(small_pieces_are_apart),         TEST(a_piece_alone_is_copied_at_once),
-		TEST(neighbours_are_copied_together), TEST(what_lies_apart_is_copied_apart),
-		TEST(the_engine_has_a_copy_next),     TEST(one_copy_is_limited),
-		TEST(refused_copies_are_tried_apart), TEST(copies_from_the_gpu_are_not_joined),
+		TEST(pieces_follow_each_other),
+		TEST(holes_are_used),
+		TEST(small_pieces_are_apart),
+		TEST(a_piece_alone_is_copied_at_once),
+		TEST(neighbours_are_copied_together),
+		TEST(what_lies_apart_is_copied_apart),
+		TEST(the_engine_has_a_copy_next),
+		TEST(one_copy_is_limited),
+		TEST(a_copy_waits_for_what_is_being_read),
+		TEST(the_engine_waits_for_nobody),
+		TEST(only_readers_are_waited_for),
+		TEST(long_copies_do_not_wait),
+		TEST(refused_copies_are_tried_apart),
+		TEST(copies_from_the_gpu_are_not_joined),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
