@@ -373,7 +373,7 @@ static uint64_t native_every(const struct autotuner *tuner, const struct autotun
 
 	if (waiting_for(at->waiting, native) == WAITING_SAME_LEVEL)
 		return smaller(NATIVE_PARTS * native, NATIVE_EVERY_NS);
-	return NATIVE_URGENT_NS;
+	return larger(NATIVE_URGENT_PARTS * native, NATIVE_URGENT_NS);
 }
 
 /* Each is what a higher-level client waits for. */

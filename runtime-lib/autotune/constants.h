@@ -51,7 +51,8 @@
 #define GRANTED_WAITED    (1 << 30) /* and afterwards: no limit */
 #define NATIVE_EVERY_NS   200000000u /* distance of native launches */
 #define NATIVE_PARTS      10u       /* among same-level clients at most so many times their length: a tenth of the time */
-#define NATIVE_URGENT_NS  1000000000u /* while others above wait: of 100 requests a second at most one finds it in its way */
+#define NATIVE_URGENT_NS  1000000000u /* while others above wait: of 100 requests a second at most one finds it in its way, */
+#define NATIVE_URGENT_PARTS 100u    /* of a longer one a hundredth of all requests; */
 #define NATIVES_URGENT    2u        /* and so many of them decide; */
 #define NATIVE_COSTLY_NS  100000000u /* of a kernel this long one, for all candidates; */
 #define NATIVE_NEVER_NS   1000000000u /* of one this long none, and the comparison waits until they are gone */
