@@ -54,6 +54,7 @@ PAUSE = 0.3  # seconds of them before each program
 BUSY, BUSY_CPUS = 3, 4  # seconds of them beside so many processes that use no GPU
 OPENED = 6  # processes without Weir that open and close the GPU
 ENOUGH = 200  # seconds; the programs that are left then are cut
+RIGHT = re.compile(r": right, (\d+) rounds, ([0-9a-f]{16})$", re.MULTILINE)
 REFUSAL = re.compile(r"kernel (\S+) runs natively: ([^\"\n]*)")
 
 
@@ -82,7 +83,7 @@ class Programs:
             client.kill()
             self.wrong.append(f"{how}: {failure}")
             return
-        said = re.search(r": right, (\d+) rounds, ([0-9a-f]{16})$", client.output, re.MULTILINE)
+        said = RIGHT.search(client.output)
         checksum = said[2] if said else client.output[-100:]
         if checksum != self.checksums.setdefault(client.name, checksum) or not said:
             self.wrong.append(f"{how}: {client.name} printed {checksum}")
@@ -108,7 +109,8 @@ class Programs:
         with Watch(self.node) as watch, Stolen() as stolen:
             client = self.start(name, LOW, True, mps, self.seconds)
             self.judge(client, "below HIGH")
-        held = f"{name} held {sum(watch.held(client).values())} times, {stolen}"
+        rounds = RIGHT.search(client.output)
+        held = f"{name} held {sum(watch.held(client).values())} times in {rounds[1] if rounds else 0} rounds, {stolen}"
         return Below(high.requests(begin, time.time()), client, held, begin)
 
 
