@@ -201,7 +201,8 @@ static void the_carry_flag_cannot_be_saved(void **state)
 	".extern .func free(.param .b64 i);\n"                   \
 	".extern .func other(.param .b64 i);\n.visible .func own(.param .b64 i) { ret; }\n"
 
-/* Lanes enter and leave the count once for each call of the driver's. */
+/* Lanes enter and leave the count once for each call of the driver's. A block looks at it only when
+ * it is its turn. */
 static void calls_of_the_driver_are_counted(void **state)
 {
 	static const struct {
@@ -233,6 +234,8 @@ static void calls_of_the_driver_are_counted(void **state)
 		out = look(&saves, text);
 		assert_true(saves.eligible[0]);
 		assert_int_equal(count_of(out, "nanosleep"), kernels[k].counted);
+		assert_int_equal(count_of(out, "atom.shared.cas.b32\t%weir_since"),
+				 kernels[k].counted);
 		assert_int_equal(count_of(out, "atom.global.cas.b32\t%weir_found"),
 				 kernels[k].counted);
 		assert_int_equal(count_of(out, "red.global.add.u32\t[%weir_calls"),

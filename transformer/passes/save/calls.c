@@ -4,13 +4,19 @@
  * kernel could not leave before all of them have returned. In front of the call they can leave.
  *
  *	try:	a safe point, because this is the head of a loop
- *		one of the lanes that came together: calls < most?  calls += lanes, if it still is
+ *		one of the lanes that came together: has the block not looked for so long? look
+ *		calls < most?  calls += lanes, if it still is
  *		it was not?  wait
  *		store the parameters; call; load the result;  calls -= 1
  *	wait:	nanosleep; try
  *
- * A lane that counts itself in and out again would keep others out meanwhile, and thousands try at
- * once. So it counts by a compare-and-swap, and waits if another lane was first.
+ * The functions work on the words of one heap or buffer, and many reads of one word keep the memory
+ * busy: when each of 512 warps looked at `calls` every microsecond, malloc() took 14 times as long in
+ * the only warp that was inside (FORMS.md). So the whole GPU looks about once in 40 ns. Blocks take
+ * turns by time, which their lanes find in shared memory.
+ *
+ * A lane that counts itself in and out again would keep others out meanwhile, and many try at once.
+ * So it counts by a compare-and-swap, and waits if another lane was first.
  *
  * `calls` is one word of the module, for all launches of the kernel. It is 0 when nobody calls:
  * lanes leave at `try`, before they enter, and those that entered return, because the functions
@@ -25,12 +31,19 @@
 
 #include <string.h>
 
-#define SLEEP_NS  1000u /* a look is a read of a word that is in the L2 cache */
-#define CALLS_MAX 32u   /* of a kernel: each takes ptxas time, and more are there for debugging */
+#define SLEEP_NS   1000u /* then a look at shared memory */
+#define TURN_SHIFT 6u    /* a block looks each 64 cycles times the number of blocks */
+#define CALLS_MAX  32u   /* of a kernel: each takes ptxas time, and more are there for debugging */
 
 /* A call, from its first parameter to its last result: PTX wants these without a branch between. */
 struct sequence {
 	struct instruction *first, *last;
+};
+
+/* What a kernel counts with. NULL: it has not counted yet. @turn begins with any value. */
+struct counted {
+	struct variable *calls; /* of the module: lanes that are inside */
+	struct variable *turn;  /* of the block's shared memory: %clock when it last looked */
 };
 
 /* Whether @operand is @variable, or names it inside. */
@@ -89,46 +102,73 @@ static bool find_sequence(struct sequence *s, struct instruction *call)
 	return !call->guard;
 }
 
-static void write_enter(struct cursor *at, struct rewrite *rewrite, struct variable *calls,
-			struct block *wait)
+/* Whether it is the turn of the block, in @due of lane @one. */
+static void write_turn(struct cursor *at, struct variable *turn, struct reg *one, struct reg *due)
 {
-	struct operand most = hidden32(at, rewrite, HIDDEN(calls));
-
 	edit_code(at,
-		  "{ .reg .pred %one, %in; .reg .b32 %here, %n, %now, %found; .reg .b64 %calls;"
-		  "  activemask.b32 %here; popc.b32 %n, %here; mov.u64 %calls, %0;"
-		  "  mov.u32 %now, %lanemask_lt; and.b32 %now, %now, %here;"
-		  "  setp.eq.u32 %one, %now, 0; sub.u32 %1, %1, 1; mov.u32 %now, 0; mov.u32 "
-		  "%found, 0;"
-		  "  @%one ld.volatile.global.u32 %now, [%calls];"
-		  "  setp.le.and.u32 %in, %now, %1, %one; add.u32 %n, %n, %now;"
-		  "  @%in atom.global.cas.b32 %found, [%calls], %now, %n;"
-		  "  setp.eq.and.u32 %in, %found, %now, %in; vote.sync.any.pred %in, %in, %here;"
-		  "  @!%in bra %2; }",
-		  op_variable(calls), most, op_block(wait));
+		  "{ .reg .b32 %last, %now, %since, %apart;"
+		  "  mov.u32 %apart, %nctaid.x; shl.b32 %apart, %apart, %3; mov.u32 %now, %clock;"
+		  "  ld.volatile.shared.u32 %last, [%2]; sub.u32 %since, %now, %last;"
+		  "  setp.ge.and.u32 %1, %since, %apart, %0; mov.u32 %since, %last;"
+		  "  @%1 atom.shared.cas.b32 %since, [%2], %last, %now;"
+		  "  setp.eq.and.u32 %1, %since, %last, %1; }",
+		  op_reg(one), op_reg(due), op_variable(turn), op_int(TURN_SHIFT));
 }
 
-static void count(struct rewrite *rewrite, struct variable *calls, const struct sequence *s)
+static void write_enter(struct cursor *at, struct rewrite *rewrite, const struct counted *counted,
+			struct block *wait)
+{
+	struct function *f = rewrite->function;
+	struct reg *here = edit_named_register(f, TYPE_b32, "here"),
+		   *one = edit_named_register(f, TYPE_pred, "one"),
+		   *due = edit_named_register(f, TYPE_pred, "due");
+
+	edit_code(at,
+		  "{ .reg .b32 %before; activemask.b32 %0; mov.u32 %before, %lanemask_lt;"
+		  "  and.b32 %before, %before, %0; setp.eq.u32 %1, %before, 0; }",
+		  op_reg(here), op_reg(one));
+	write_turn(at, counted->turn, one, due);
+	edit_code(at,
+		  "{ .reg .pred %in; .reg .b32 %n, %now, %found; .reg .b64 %calls;"
+		  "  popc.b32 %n, %3; mov.u64 %calls, %0; sub.u32 %1, %1, 1;"
+		  "  mov.u32 %now, 0; mov.u32 %found, 0;"
+		  "  @%4 ld.volatile.global.u32 %now, [%calls];"
+		  "  setp.le.and.u32 %in, %now, %1, %4; add.u32 %n, %n, %now;"
+		  "  @%in atom.global.cas.b32 %found, [%calls], %now, %n;"
+		  "  setp.eq.and.u32 %in, %found, %now, %in; vote.sync.any.pred %in, %in, %3;"
+		  "  @!%in bra %2; }",
+		  op_variable(counted->calls), hidden32(at, rewrite, HIDDEN(calls)), op_block(wait),
+		  op_reg(here), op_reg(due));
+}
+
+static void count(struct rewrite *rewrite, const struct counted *counted, const struct sequence *s)
 {
 	struct function *f = rewrite->function;
 	struct block *try = edit_new_block(f), *wait = edit_block(f, f->last, "wait");
 	struct cursor at = cursor_before(f, s->first);
 
 	cursor_place(&at, try);
-	write_enter(&at, rewrite, calls, wait);
+	write_enter(&at, rewrite, counted, wait);
 	at = cursor_after(f, s->last);
 	edit_code(&at,
 		  "{ .reg .b32 %less; .reg .b64 %calls; mov.u64 %calls, %0; mov.u32 %less, -1;"
 		  "  red.global.add.u32 [%calls], %less; }",
-		  op_variable(calls));
+		  op_variable(counted->calls));
 	at = cursor_end(f, wait);
 	edit_code(&at, "nanosleep.u32 %0; bra %1;", op_int(SLEEP_NS), op_block(try));
 }
 
-/* From its end: each call splits the block, and what is behind it has to move. */
-static struct variable *count_in(struct rewrite *rewrite, struct block *b, struct variable *calls)
+static void init_counted(struct counted *counted, struct function *f)
 {
-	struct function *f = rewrite->function;
+	if (counted->calls)
+		return;
+	counted->calls = edit_variable(f, SPACE_GLOBAL, "calls", 4, 4);
+	counted->turn = edit_variable(f, SPACE_SHARED, "turn", 4, 4);
+}
+
+/* From its end: each call splits the block, and what is behind it has to move. */
+static void count_in(struct rewrite *rewrite, struct block *b, struct counted *counted)
+{
 	struct sequence s;
 
 	for (struct instruction *i = b->last, *prev; i; i = prev) {
@@ -136,16 +176,15 @@ static struct variable *count_in(struct rewrite *rewrite, struct block *b, struc
 		if (!calls_driver(i) || !find_sequence(&s, i))
 			continue;
 		prev = s.first->prev;
-		calls = calls ? calls : edit_variable(f, SPACE_GLOBAL, "calls", 4, 4);
-		count(rewrite, calls, &s);
+		init_counted(counted, rewrite->function);
+		count(rewrite, counted, &s);
 	}
-	return calls;
 }
 
 static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	struct variable *calls = NULL;
+	struct counted counted = {NULL, NULL};
 	unsigned n = 0;
 
 	for_each_instruction (i, f)
@@ -154,7 +193,7 @@ static void run(struct rewrite *rewrite)
 		return;
 	for (struct block *b = f->entry, *next; b; b = next) {
 		next = b->next;
-		calls = count_in(rewrite, b, calls);
+		count_in(rewrite, b, &counted);
 	}
 }
 
