@@ -64,10 +64,11 @@ MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
+MPS_TESTS := test-mps test-mps-supervisor
 # One GPU.
 GPU_TESTS := test-gpu test-gpu-sms test-max-blocking-time
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region $(GPU_TESTS) test-yield test-yield-trial test-min-rate test-slices test-limit test-channels test-process-use \
-               test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
+               test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache $(MPS_TESTS) test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -81,6 +82,7 @@ MODEL_TESTS := test-compute-limit test-min-rates
 $(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)$(eval $t_LDFLAGS := -Wl,--wrap=channels_ran))
 test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find)
 test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
+$(foreach t,$(MPS_TESTS),$(eval $t_SRC += agent/tests/mps-fixture.c))
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
 $(foreach t,$(GPU_TESTS),$(eval $t_SRC += agent/tests/gpu-fixture.c))
@@ -100,13 +102,13 @@ test-health_CPPFLAGS := $(agent_CPPFLAGS)
 test-health_STATIC   := node base
 test-health_LIBS     := -lcmocka -lyaml
 
-$(B)/tests/test-mps $(B)/tests/test-agent-pipes: | $(B)/lib/libweir-mps.so $(B)/bin/sim-mps-control $(B)/bin/weir-mps
+$(MPS_TESTS:%=$(B)/tests/%) $(B)/tests/test-agent-pipes: | $(B)/lib/libweir-mps.so $(B)/bin/sim-mps-control $(B)/bin/weir-mps
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox
 UNSANITIZED += test-sandbox
 # They execute programs, or need filters of system calls or open_tree(), which qemu does not have.
-UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-hostile test-agent-pipes test-mps test-region
+UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-hostile test-agent-pipes $(MPS_TESTS) test-region
 test-sandbox_SRC  := agent/tests/test-sandbox.c agent/compile/sandbox.c
 test-sandbox_LIBS := -lcmocka
 

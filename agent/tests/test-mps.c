@@ -1,108 +1,17 @@
-/* MPS daemons, played by e2e/simcuda's mps-control: a process like the real one. */
-#include "mps/mps.h"
+/* MPS daemons: how the agent starts, watches and ends them. */
+#include "mps-fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <cmocka.h>
-
-#include "config/config.h"
 #include "common/process.h"
 
 #include "weir/base.h"
-#include "weir/log.h"
-
-#define GPU_A    "GPU-00000000-0000-0000-0000-00000000000a"
-#define GPU_B    "GPU-00000000-0000-0000-0000-00000000000b"
-#define PATIENCE 30000 /* ms, on any machine */
-
-static char folder[] = "/tmp/weir-mps-XXXXXX", program[PATH_MAX];
-static struct loop loop;
-static struct config config;
-static struct mps mps;
-
-static const char *path_of(const char *gpu, const char *name)
-{
-	static char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s/%s", config.mps.dir, gpu, name);
-	return path;
-}
-
-static bool exists(const char *gpu, const char *name)
-{
-	return access(path_of(gpu, name), F_OK) == 0;
-}
-
-static void make(const char *gpu, const char *name)
-{
-	char command[PATH_MAX + 64];
-
-	snprintf(command, sizeof(command), "mkdir -p %s/%s && touch %s", config.mps.dir, gpu,
-		 path_of(gpu, name));
-	assert_int_equal(system(command), 0);
-}
-
-static void set_up_config(void)
-{
-	assert_int_equal(config_load(&config, NULL, NULL, 0), 0);
-	free(config.mps.dir);
-	free(config.mps.program);
-	assert_true(asprintf(&config.mps.dir, "%s/mps", folder) > 0);
-	config.mps.program = strdup(program);
-	config.mps.check = 20000000;
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	set_up_config();
-	assert_int_equal(loop_init(&loop), 0);
-	return mps_init(&mps, &loop, &config.mps);
-}
-
-static int tear_down(void **state)
-{
-	char command[PATH_MAX];
-
-	(void)state;
-	config.mps.keep = false;
-	mps_deinit(&mps);
-	config_deinit(&config);
-	loop_deinit(&loop);
-	snprintf(command, sizeof(command), "rm -rf %s/mps", folder);
-	return system(command);
-}
-
-static struct mps_daemon *daemon_of(const char *gpu)
-{
-	struct mps_daemon *daemon = mps.daemons;
-
-	while (daemon && strcmp(daemon->request.gpu, gpu) != 0)
-		daemon = daemon->next;
-	assert_non_null(daemon);
-	return daemon;
-}
-
-/* Handles events until the condition holds. */
-#define AWAIT(condition)                                            \
-	do {                                                        \
-		uint64_t end_ = loop_now() + PATIENCE * 1000000ull; \
-		while (!(condition) && loop_now() < end_)           \
-			assert_true(loop_step(&loop, 100) >= 0);    \
-		assert_true(condition);                             \
-	} while (0)
 
 static void tell(const char *gpu, const char *command)
 {
@@ -111,20 +20,6 @@ static void tell(const char *gpu, const char *command)
 	snprintf(line, sizeof(line), "echo '%s' | CUDA_MPS_PIPE_DIRECTORY=%s %s", command,
 		 path_of(gpu, "pipe"), program);
 	assert_int_equal(system(line), 0);
-}
-
-static struct mps_daemon *have_daemon(const char *gpu)
-{
-	mps_want(&mps, gpu, true);
-	struct mps_daemon *daemon = daemon_of(gpu);
-	AWAIT(daemon->state == MPS_UP);
-	return daemon;
-}
-
-static bool lives(pid_t pid)
-{
-	waitpid(pid, NULL, WNOHANG);
-	return process_started(pid) != 0;
 }
 
 /* Containers have the socket of this daemon, not of the previous one, and no other. */
@@ -431,163 +326,6 @@ static void a_missing_program_is_no_error(void **state)
 	assert_true(mps_complete(&mps));
 }
 
-/* weir-mps with this test's configuration. */
-static pid_t start_supervisor_logging(const char *level)
-{
-	char supervisor[PATH_MAX], path[PATH_MAX];
-
-	snprintf(supervisor, sizeof(supervisor), "%.*sweir-mps",
-		 (int)(strrchr(program, '/') - program + 1), program);
-	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
-	FILE *file = fopen(path, "we");
-	fprintf(file, "logLevel: %s\nmps: {dir: %s, program: %s}\n", level, config.mps.dir,
-		program);
-	fclose(file);
-	pid_t pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(supervisor, supervisor, "--config", path, NULL);
-		_exit(127);
-	}
-	return pid;
-}
-
-static pid_t start_supervisor(void)
-{
-	return start_supervisor_logging("error");
-}
-
-static void end_supervisor(pid_t supervisor)
-{
-	char path[PATH_MAX];
-	int status;
-
-	kill(supervisor, SIGTERM);
-	assert_int_equal(waitpid(supervisor, &status, 0), supervisor);
-	assert_int_equal(status, 0);
-	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
-	assert_int_equal(unlink(path), 0);
-}
-
-static pid_t parent_of(pid_t pid)
-{
-	char path[64];
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *file = fopen(path, "re");
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%*d %*s %*c %d", &parent), 1);
-	fclose(file);
-	return parent;
-}
-
-static void the_supervisor_starts_them(void **state)
-{
-	pid_t supervisor = start_supervisor();
-
-	(void)state;
-	config.mps.supervisor = true;
-	struct mps_daemon *daemon = have_daemon(GPU_A);
-	pid_t first = daemon->pid;
-	assert_int_equal(parent_of(first), supervisor);
-	/* It is watched and restarted, too. */
-	kill(first, SIGKILL);
-	AWAIT(daemon->starts >= 2 && daemon->state == MPS_UP);
-	assert_int_not_equal(daemon->pid, first);
-	assert_int_equal(parent_of(daemon->pid), supervisor);
-	mps_want(&mps, GPU_A, false);
-	AWAIT(daemon->state == MPS_ENDED);
-	end_supervisor(supervisor);
-}
-
-static void daemons_end_with_the_supervisor(void **state)
-{
-	pid_t supervisor = start_supervisor();
-
-	(void)state;
-	config.mps.supervisor = true;
-	struct mps_daemon *daemon = have_daemon(GPU_A);
-	pid_t pid = daemon->pid;
-	end_supervisor(supervisor);
-	assert_false(lives(pid));
-	AWAIT(daemon->state == MPS_WAITING);
-	assert_false(exists(GPU_A, "ready"));
-	supervisor = start_supervisor();
-	AWAIT(daemon->state == MPS_UP);
-	assert_int_equal(parent_of(daemon->pid), supervisor);
-	end_supervisor(supervisor);
-}
-
-/* A container runtime closes the reading end of the log when it is upgraded. */
-static void the_supervisor_goes_on_without_a_log(void **state)
-{
-	int ends[2], log = dup(STDERR_FILENO);
-
-	(void)state;
-	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	assert_true(log >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
-	pid_t supervisor = start_supervisor_logging("info");
-	dup2(log, STDERR_FILENO);
-	close(log);
-	close(ends[0]);
-	close(ends[1]);
-	config.mps.supervisor = true;
-	assert_int_equal(parent_of(have_daemon(GPU_A)->pid), supervisor);
-	end_supervisor(supervisor);
-}
-
-static void the_supervisor_starts_old_programs_too(void **state)
-{
-	pid_t supervisor = start_supervisor();
-
-	(void)state;
-	make(GPU_A, "sim-single-user");
-	config.mps.supervisor = true;
-	have_daemon(GPU_A);
-	assert_true(mps.single_user);
-	end_supervisor(supervisor);
-}
-
-static bool has_variable(pid_t pid, const char *wanted)
-{
-	char path[64], text[8192];
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	FILE *file = fopen(path, "re");
-	assert_non_null(file);
-	size_t n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	for (const char *at = text; at < text + n; at += strlen(at) + 1)
-		if (strncmp(at, wanted, strlen(wanted)) == 0)
-			return true;
-	return false;
-}
-
-/* Of mps-per-level: in a folder of its own, with the library that hands its groups over. */
-static void the_supervisor_starts_those_of_levels(void **state)
-{
-	static struct gpu gpu = {.id = GPU_A};
-	pid_t supervisor = start_supervisor();
-
-	(void)state;
-	config.mps.supervisor = true;
-	struct mps_daemon *one = mps_want_level(&mps, &gpu, 1);
-	struct mps_daemon *three = mps_want_level(&mps, &gpu, 3);
-	AWAIT(one->state == MPS_UP && three->state == MPS_UP);
-	assert_int_equal(parent_of(one->pid), supervisor);
-	assert_int_equal(parent_of(three->pid), supervisor);
-	assert_true(exists(GPU_A, "level-1/client/control"));
-	assert_true(exists(GPU_A, "level-3/agent.sock"));
-	assert_true(has_variable(one->pid, "LD_PRELOAD=/"));
-	assert_true(has_variable(one->pid, "WEIR_MPS_SOCKET=/"));
-	/* A daemon for all levels is as before. */
-	struct mps_daemon *all = have_daemon(GPU_A);
-	assert_false(has_variable(all->pid, "LD_PRELOAD"));
-	end_supervisor(supervisor);
-}
-
 static char *metrics(void)
 {
 	char *text = NULL;
@@ -618,28 +356,6 @@ static void has_metrics(void **state)
 	free(text);
 }
 
-static int make_folder(void **state)
-{
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 32);
-
-	(void)state;
-	program[n > 0 ? n : 0] = '\0';
-	char *slash = strrchr(program, '/');
-	if (!slash)
-		return -1;
-	snprintf(slash, 32, "/../bin/sim-mps-control");
-	log_set_level(LOG_ERROR);
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder);
-}
-
-#define MPS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -661,11 +377,6 @@ int main(void)
 		MPS_TEST(one_that_is_silent_is_not_ended),
 		MPS_TEST(an_old_program_serves_one_user),
 		MPS_TEST(a_missing_program_is_no_error),
-		MPS_TEST(the_supervisor_starts_them),
-		MPS_TEST(daemons_end_with_the_supervisor),
-		MPS_TEST(the_supervisor_goes_on_without_a_log),
-		MPS_TEST(the_supervisor_starts_old_programs_too),
-		MPS_TEST(the_supervisor_starts_those_of_levels),
 		MPS_TEST(has_metrics),
 	};
 
