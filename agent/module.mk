@@ -61,7 +61,7 @@ endif
 
 # A whole agent, with fake pods and identities.
 MEMORY_TESTS := test-memory test-memory-limits
-WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
+WHOLE_AGENT := test-agent test-agent-pods test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
 MPS_TESTS := test-mps test-mps-supervisor
@@ -108,7 +108,7 @@ $(MPS_TESTS:%=$(B)/tests/%) $(B)/tests/test-agent-pipes: | $(B)/lib/libweir-mps.
 UNIT_TESTS  += test-sandbox
 UNSANITIZED += test-sandbox
 # They execute programs, or need filters of system calls or open_tree(), which qemu does not have.
-UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-hostile test-agent-pipes $(MPS_TESTS) test-region
+UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-pods test-agent-hostile test-agent-pipes $(MPS_TESTS) test-region
 test-sandbox_SRC  := agent/tests/test-sandbox.c agent/compile/sandbox.c
 test-sandbox_LIBS := -lcmocka
 

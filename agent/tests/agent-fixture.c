@@ -90,6 +90,21 @@ void __wrap_pods_hurry(struct pods *pods)
 	rig_hurried++;
 }
 
+struct pod *rig_pod(const char *namespace_, const char *priority)
+{
+	struct pod *pod = calloc(1, sizeof(*pod) + sizeof(pod->containers[0]));
+
+	snprintf(pod->uid, sizeof(pod->uid), "%s", "u-1");
+	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
+	snprintf(pod->name, sizeof(pod->name), "%s", "web");
+	snprintf(pod->priority, sizeof(pod->priority), "%s", priority);
+	pod->qos = CONTAINER_QOS_BURSTABLE;
+	pod->n_containers = 1;
+	snprintf(pod->containers[0].id, sizeof(pod->containers[0].id), "%s", "c0ffee");
+	snprintf(pod->containers[0].name, sizeof(pod->containers[0].name), "%s", "main");
+	return pod;
+}
+
 void rig_start(bool standalone)
 {
 	struct config config;

@@ -29,6 +29,8 @@ extern unsigned rig_hurried; /* calls of pods_hurry() */
 extern useconds_t rig_delay; /* for this long rig_start(false) lets clients wait for the socket */
 extern uint64_t rig_delayed; /* when that was over */
 
+/* A pod "web" with the container "main", for known_pod. The caller frees it. */
+struct pod *rig_pod(const char *namespace_, const char *priority);
 void rig_start(bool standalone);
 /* Handles events until none is ready. */
 void rig_pump(void);

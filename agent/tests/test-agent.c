@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "daemon/session.h"
-#include "daemon/commands.h"
 
 static void test_welcome(void **state)
 {
@@ -280,33 +279,6 @@ static void test_nothing_grows(void **state)
 	assert_int_equal(agent.sessions.n, 0);
 }
 
-static struct pod *make_pod(const char *namespace_, const char *priority)
-{
-	struct pod *pod = calloc(1, sizeof(*pod) + sizeof(pod->containers[0]));
-
-	snprintf(pod->uid, sizeof(pod->uid), "%s", "u-1");
-	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
-	snprintf(pod->name, sizeof(pod->name), "%s", "web");
-	snprintf(pod->priority, sizeof(pod->priority), "%s", priority);
-	pod->qos = CONTAINER_QOS_BURSTABLE;
-	pod->n_containers = 1;
-	snprintf(pod->containers[0].id, sizeof(pod->containers[0].id), "%s", "c0ffee");
-	snprintf(pod->containers[0].name, sizeof(pod->containers[0].name), "%s", "main");
-	return pod;
-}
-
-static void expect_level(struct fake *fake, uint8_t level)
-{
-	union weir_message message;
-	int fds[WEIR_FDS_MAX];
-
-	rig_pump();
-	assert_int_equal(fake_receive(fake->fd, &message, fds), 0);
-	assert_int_equal(message.header.type, WEIR_LEVEL);
-	assert_int_equal(message.level.level, level);
-	fake_take_level(fake, level, fds);
-}
-
 /* A client from before the restart, whose pod the new agent does not know yet. */
 static struct fake claims_after_a_restart(void)
 {
@@ -325,7 +297,7 @@ static void test_level_is_waited_for_after_a_restart(void **state)
 
 	(void)state;
 	assert_null(agent.gpus.all);
-	known_pod = make_pod("trusted", "critical");
+	known_pod = rig_pod("trusted", "critical");
 	tell_changed(&agent);
 	fake_welcome(&fake);
 	assert_int_equal(fake.level, 3);
@@ -359,199 +331,6 @@ static void test_second_hello_while_the_first_waits(void **state)
 	assert_int_equal(agent.sessions.clients.last_number, 0);
 }
 
-/* The level comes from the QoS class first, and from the annotation once the pod is known. */
-static void test_pod(void **state)
-{
-	union weir_message message;
-	int fds[WEIR_FDS_MAX];
-
-	(void)state;
-	agent_deinit(&agent);
-	rig_start(false);
-	next_identity = (struct container_identity){
-		.in_pod = true,
-		.qos = CONTAINER_QOS_BURSTABLE,
-		.pod_uid = "u-1",
-		.container_id = "c0ffee",
-		.cgroup = "/kubepods",
-	};
-	struct fake fake = fake_join(0);
-	assert_int_equal(fake.level, 1);
-	assert_string_equal(agent.tenants.all->pod, "u-1");
-
-	known_pod = make_pod("trusted", "critical");
-	tell_changed(&agent);
-	expect_level(&fake, 3);
-	assert_string_equal(agent.tenants.all->pod, "web");
-	assert_string_equal(agent.tenants.all->container, "main");
-
-	snprintf(known_pod->priority, sizeof(known_pod->priority), "%s", "low");
-	tell_changed(&agent);
-	expect_level(&fake, 0);
-
-	/* Share and latency objective. */
-	known_pod->containers[0].share = 40;
-	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "5ms");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 40);
-	assert_int_equal(fake.control->latency_slo, 5000000);
-	/* The weight may be less than the share, and more in raiseNamespaces. */
-	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "7");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 7);
-	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "90");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 90);
-	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 40);
-	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "trusted");
-	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "7x");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 40);
-	*known_pod->weight = '\0';
-	/* Of compute: for any pod. */
-	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "30");
-	tell_changed(&agent);
-	assert_true(fake.control->flags & WEIR_CONTROL_SLICED);
-	assert_true(fake.control->flags & WEIR_CONTROL_HOLDABLE);
-	cleanup(freep) char *limited = rig_status();
-	assert_non_null(strstr(limited, "\"computeLimit\":30,\"computeLimitBy\":\"gates\""));
-	/* What lower levels leave to it: for any pod. */
-	snprintf(known_pod->yield, sizeof(known_pod->yield), "%s", "needed+25%");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->yield, 26);
-	cleanup(freep) char *yields = rig_status();
-	assert_non_null(strstr(yields, "\"yield\":\"needed+25%\""));
-	assert_null(strstr(yields, "smsNeeded")); /* time-sliced */
-	atomic_store(&fake.status->flags, WEIR_STATUS_CONCURRENT);
-	atomic_store(&fake.status->gpu_sms, 132);
-	cleanup(freep) char *sms = rig_status();
-	assert_non_null(strstr(
-		sms, "\"smsNeeded\":0,\"smsLeft\":132,\"smsGiven\":132,\"leavesPart\":false"));
-	/* So does a minimum rate, which same-level clients leave to it up to its share. */
-	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "0.8");
-	tell_changed(&agent);
-	assert_true(fake.control->flags & WEIR_CONTROL_TELL);
-	cleanup(freep) char *rates = rig_status();
-	assert_non_null(strstr(rates, "\"minRate\":0.8,\"minRateMissed\":false"));
-	snprintf(known_pod->min_rate, sizeof(known_pod->min_rate), "%s", "80%");
-	snprintf(known_pod->yield, sizeof(known_pod->yield), "%s", "half");
-	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "much");
-	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->latency_slo, 0);
-	assert_false(fake.control->flags & WEIR_CONTROL_SLICED);
-	cleanup(freep) char *status = rig_status();
-	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
-	assert_non_null(strstr(status, "\"computeLimitRefused\":\"much\""));
-	assert_non_null(strstr(status, "\"yieldRefused\":\"half\",\"yield\":\"whole\""));
-	assert_int_equal(fake.control->yield, 0);
-	assert_non_null(strstr(status, "\"minRateRefused\":\"80%\""));
-	assert_false(fake.control->flags & WEIR_CONTROL_TELL);
-
-	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
-	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");
-	snprintf(known_pod->priority, sizeof(known_pod->priority), "%s", "high");
-	tell_changed(&agent);
-	expect_level(&fake, 1);
-	tell_changed(&agent);
-	rig_pump();
-	assert_int_equal(fake_receive(fake.fd, &message, fds), -EAGAIN);
-
-	/* The tenant goes with its pod. */
-	fake_leave(&fake);
-	snprintf(known_pod->uid, sizeof(known_pod->uid), "%s", "u-2");
-	tell_changed(&agent);
-	assert_null(agent.tenants.all);
-	free(known_pod);
-	known_pod = NULL;
-}
-
-/* An agent that is not standalone, and a client in a pod. */
-static void restart_for_pod(void)
-{
-	agent_deinit(&agent);
-	rig_start(false);
-	next_identity = (struct container_identity){.in_pod = true,
-						    .qos = CONTAINER_QOS_BURSTABLE,
-						    .pod_uid = "u-1",
-						    .container_id = "c0ffee",
-						    .cgroup = "/kubepods"};
-}
-
-/* The API server sends a pod, and later the ids of its containers. */
-static void test_unknown_containers_weigh_least(void **state)
-{
-	(void)state;
-	restart_for_pod();
-	struct fake fake = fake_join(0);
-	const struct tenant *tenant = agent.tenants.all;
-	assert_int_equal(fake.control->share, 1);
-
-	known_pod = make_pod("other", "low");
-	known_pod->least_share = 20;
-	known_pod->containers[0].share = 60;
-	snprintf(known_pod->containers[0].id, sizeof(known_pod->containers[0].id), "decaf");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 20);
-	/* Its own share may allow this. */
-	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "50");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 20);
-	assert_false(tenant->weight_refused);
-
-	snprintf(known_pod->containers[0].id, sizeof(known_pod->containers[0].id), "c0ffee");
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 50);
-	known_pod->containers[0].share = 20;
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 20);
-	assert_true(tenant->weight_refused);
-	known_pod->containers[0].share = 0; /* it asks for no share: it must outweigh nobody */
-	*known_pod->weight = '\0';
-	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 1);
-
-	fake_leave(&fake);
-	free(known_pod);
-	known_pod = NULL;
-	tell_changed(&agent);
-}
-
-/* The API server forgets the pod at once, but the kubelet ends it only when it hears of that. */
-static void test_pod_deleted_by_force(void **state)
-{
-	union weir_message message;
-	int fds[WEIR_FDS_MAX];
-
-	(void)state;
-	restart_for_pod();
-	known_pod = make_pod("trusted", "low");
-	known_pod->containers[0].share = 40;
-	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "5ms");
-	struct fake fake = fake_join(0);
-	assert_int_equal(fake.level, 0);
-
-	snprintf(known_pod->uid, sizeof(known_pod->uid), "%s", "u-2");
-	tell_changed(&agent);
-	rig_pump();
-	assert_int_equal(fake_receive(fake.fd, &message, fds), -EAGAIN);
-	assert_int_equal(fake.control->level, 0);
-	assert_int_equal(fake.control->share, 40);
-	assert_int_equal(fake.control->latency_slo, 5000000);
-	/* Another process of the pod. */
-	struct fake late = fake_join(0);
-	assert_int_equal(late.level, 0);
-
-	fake_leave(&fake);
-	fake_leave(&late);
-	tell_changed(&agent);
-	assert_null(agent.tenants.all);
-	free(known_pod);
-	known_pod = NULL;
-}
-
 /* A second agent does not start, and the first one stays. */
 static void test_second_agent(void **state)
 {
@@ -582,9 +361,6 @@ int main(void)
 		AGENT_TEST(test_nothing_grows),
 		AGENT_TEST(test_level_is_waited_for_after_a_restart),
 		AGENT_TEST(test_second_hello_while_the_first_waits),
-		AGENT_TEST(test_pod),
-		AGENT_TEST(test_unknown_containers_weigh_least),
-		AGENT_TEST(test_pod_deleted_by_force),
 		AGENT_TEST(test_second_agent),
 	};
 

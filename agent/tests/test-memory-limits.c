@@ -236,15 +236,9 @@ static void test_new_default_without_connections(void **state)
 
 static struct pod *pod_with_share(const char *namespace, uint32_t share)
 {
-	struct pod *pod = calloc(1, sizeof(*pod) + sizeof(pod->containers[0]));
+	struct pod *pod = rig_pod(namespace, "");
 
-	assert_non_null(pod);
-	snprintf(pod->uid, sizeof(pod->uid), "uid");
-	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace);
-	pod->n_containers = 1;
-	pod->least_share = share;
-	snprintf(pod->containers[0].id, sizeof(pod->containers[0].id), "c0ffee");
-	pod->containers[0].share = share;
+	pod->least_share = pod->containers[0].share = share;
 	return pod;
 }
 
@@ -255,7 +249,7 @@ static struct view start_with_shares(struct pod *pod)
 	agent.config.gpu.memory.kind = MEMORY_SHARE;
 	known_pod = pod;
 	next_identity = (struct container_identity){
-		.in_pod = true, .pod_uid = "uid", .container_id = "c0ffee"};
+		.in_pod = true, .pod_uid = "u-1", .container_id = "c0ffee"};
 	struct view first = view_of_next();
 	view_leave(&first);
 	agent.gpus.all->memory = 1000ull << 20;
