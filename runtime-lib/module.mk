@@ -141,6 +141,9 @@ $(foreach t,$(GUEST_TESTS),$(eval $(call guest-settings,$t)))
 UNIT_TESTS += test-predict-ridge
 test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-lib/measure/predict-ridge.c
 test-predict-ridge_LIBS     := -lcmocka -lm
+UNIT_TESTS += test-need-trial
+test-need-trial_SRC      := runtime-lib/tests/test-need-trial.c runtime-lib/gates/need-trial.c
+test-need-trial_LIBS     := -lcmocka
 # All of libweir's objects once more, for the tests that look inside.
 LIBRARIES += weir-inside
 weir-inside_SRC      := $(libweir.so_SRC)
@@ -153,7 +156,7 @@ FORMED_TESTS := test-first-launch test-preempt test-preempt-chains test-preempt-
 INSIDE_TESTS := test-ahead test-gates-beside test-loops test-overrun test-channel-groups test-expect test-expect-later test-stream-level \
                 test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code \
                 test-function test-function-end test-launch-path test-predict $(FORMED_TESTS) test-demand test-demand-pages \
-                test-demand-pages-change test-level-change test-profile
+                test-demand-pages-change test-need-choice test-level-change test-profile
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -172,8 +175,8 @@ $(foreach t,test-ahead test-profile test-function test-function-end,$(eval $t_SR
 test-profile_SRC += runtime-lib/tests/formed.c
 $(foreach t,$(FORMED_TESTS),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-expect test-expect-later,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/hinted.c))
-$(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-stream-level test-demand test-demand-pages test-demand-pages-change test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
-$(foreach t,test-demand-pages test-demand-pages-change,$(eval $t_SRC += runtime-lib/tests/needing.c))
+$(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-stream-level test-demand test-demand-pages test-demand-pages-change test-need-choice test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
+$(foreach t,test-demand-pages test-demand-pages-change test-need-choice,$(eval $t_SRC += runtime-lib/tests/needing.c))
 # Without the rest of libweir: the autotuner is pure.
 UNIT_TESTS += test-autotune-core test-autotune-profile
 test-autotune-core_SRC    := runtime-lib/tests/test-autotune-core.c $(wildcard runtime-lib/autotune/*.c)
@@ -186,7 +189,7 @@ UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/preempt/image.c
 test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
-LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-autotune-core test-autotune-profile test-image \
+LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-need-trial test-autotune-core test-autotune-profile test-image \
                  $(GUEST_TESTS) $(INSIDE_TESTS)
 $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 

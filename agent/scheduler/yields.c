@@ -7,6 +7,7 @@
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
+#include "weir/fnv.h"
 #include "weir/log.h"
 
 void yields_tell(struct client *client)
@@ -80,7 +81,43 @@ static bool has_lower(const struct gpu *gpu, uint8_t level)
 	return any;
 }
 
-uint64_t yields_look(struct gpu *gpu, uint64_t now)
+/* Whose kernels may run beside those of @client. */
+static uint32_t company_of(const struct gpu *gpu, const struct client *client, uint64_t now)
+{
+	uint64_t sum = 0;
+
+	if (client->yield == YIELD_WHOLE || !client_is_concurrent(client) || gpu_has_servers(gpu))
+		return 0;
+	for (const struct client *low = gpu->clients; low; low = low->gpu_next) {
+		if (low->level < client->level && client_is_concurrent(low) && low->worked_at &&
+		    now - low->worked_at < YIELDS_WORKED * YIELDS_BELOW_NS)
+			sum += fnv_words(&low->number, sizeof(low->number)) | 1;
+	}
+	return sum ? (uint32_t)(sum >> 32) | 1 : 0;
+}
+
+static uint64_t look_below(struct gpu *gpu, uint64_t now)
+{
+	bool any = false;
+
+	if (now < gpu->company_due)
+		return gpu->company_due;
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+		if (atomic_load(&client->pages.status->outstanding))
+			client->worked_at = now;
+	}
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+		_Atomic uint32_t *company = &client->pages.control->company;
+		uint32_t of = company_of(gpu, client, now);
+		if (atomic_load(company) != of)
+			atomic_store(company, of);
+		any |= client->yield != YIELD_WHOLE && has_lower(gpu, client->level);
+	}
+	gpu->company_due = any ? now + YIELDS_BELOW_NS : 0;
+	return any ? gpu->company_due : POLICY_NEVER;
+}
+
+static uint64_t look_at_trials(struct gpu *gpu, uint64_t now)
 {
 	bool any = false;
 
@@ -98,4 +135,9 @@ uint64_t yields_look(struct gpu *gpu, uint64_t now)
 	}
 	gpu->yields_due = any ? now + YIELDS_LOOK_NS : 0;
 	return any ? gpu->yields_due : POLICY_NEVER;
+}
+
+uint64_t yields_look(struct gpu *gpu, uint64_t now)
+{
+	return smaller(look_below(gpu, now), look_at_trials(gpu, now));
 }

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
-#define YIELDS_LOOK_NS 250000000ull /* between two looks */
+#define YIELDS_LOOK_NS  250000000ull /* between two looks, */
+#define YIELDS_BELOW_NS 50000000ull  /* at who works below */
+#define YIELDS_WORKED   3u           /* looks without work until a client does not */
 
 struct client;
 struct gpu;

@@ -152,7 +152,7 @@ static void look_at_yields(uint64_t *now, int i, double slower)
 	statuses[i].yield_measured[kind] +=
 		kind == WEIR_YIELD_SOME ? (uint64_t)(1e6 * slower) : 1000000;
 	*now += YIELDS_LOOK_NS;
-	uint64_t next = *now + YIELDS_LOOK_NS;
+	uint64_t next = *now + YIELDS_BELOW_NS;
 	assert_true(yields_look(&gpu, *now) == next);
 	assert_true(yields_look(&gpu, *now + 1) == next); /* not yet */
 }
@@ -194,6 +194,48 @@ static void test_slow_work_gets_the_whole_gpu(void **state)
 		look_at_yields(&now, 1, 1.7);
 		assert_int_equal(controls[1].yield, YIELD_NEEDED);
 	}
+}
+
+static uint32_t company_after(uint64_t *now, unsigned looks)
+{
+	while (looks--) {
+		*now += YIELDS_BELOW_NS;
+		yields_look(&gpu, *now);
+	}
+	return controls[2].company;
+}
+
+/* What is the fastest for a client depends on whose kernels run beside its own. */
+static void test_clients_know_who_works_below(void **state)
+{
+	uint64_t now = loop_now();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		clients[i].number = 11 + (uint64_t)i;
+	add_concurrent(0, 0, 0);
+	add_concurrent(1, 1, 0);
+	add_concurrent(2, 2, YIELD_NEEDED);
+	add_concurrent(3, 3, 0);
+	assert_int_equal(company_after(&now, 1), 0);
+	statuses[0].outstanding = statuses[3].outstanding = 1;
+	uint32_t first = company_after(&now, 1);
+	assert_true(first);
+	statuses[1].outstanding = 1;
+	uint32_t both = company_after(&now, 1);
+	assert_true(both && both != first);
+	assert_true(!controls[0].company && !controls[1].company);
+	assert_int_equal(controls[3].company, 0); /* it needs the whole GPU anyway */
+	/* A pause is no departure. */
+	statuses[1].outstanding = 0;
+	assert_int_equal(company_after(&now, 1), both);
+	assert_int_equal(company_after(&now, YIELDS_WORKED), first);
+	statuses[0].flags = 0; /* time-sliced */
+	assert_int_equal(company_after(&now, 1), 0);
+	statuses[0].flags = WEIR_STATUS_CONCURRENT;
+	assert_int_equal(company_after(&now, 1), first);
+	clients[2].yield = 0;
+	assert_int_equal(company_after(&now, 1), 0);
 }
 
 /* Each would take what lower levels leave to the other for its own doing. */
@@ -309,6 +351,7 @@ int main(void)
 		GPU_TEST(test_paused_client_keeps_its_part),
 		GPU_TEST(test_who_may_rely_on_whole),
 		GPU_TEST(test_slow_work_gets_the_whole_gpu),
+		GPU_TEST(test_clients_know_who_works_below),
 		GPU_TEST(test_clients_compare_one_after_the_other),
 		GPU_TEST(test_older_clients_need_all),
 		GPU_TEST(test_sms_for_people),

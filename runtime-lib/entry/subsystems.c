@@ -21,6 +21,7 @@
 #include "gates/expect.h"
 #include "gates/gate.h"
 #include "gates/level-change.h"
+#include "gates/need-choice.h"
 #include "gates/priority.h"
 #include "gates/start.h"
 #include "gates/waiting.h"
@@ -64,6 +65,7 @@ const struct subsystem subsystems[] = {
 	{"stream", .init = stream_init, .look = stream_look, .drive = stream_drive, .work = stream_work,
 	 .forget = stream_forget, .fork = stream_fork},
 	{"sms", .settings = sms_settings, STATE(sms), .open = sms_open},
+	{"need choice", STATE(need_choices), .work = need_choice_work},
 	{"demand", .settings = demand_settings, STATE(demand), .stream_gone = demand_stream_gone,
 	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
 	{"expect", .settings = expect_settings, .init = expect_init, .stream_gone = expect_stream_gone,

@@ -1,6 +1,7 @@
 #include "gates/demand-pages.h"
 
 #include "client/stream-level.h"
+#include "gates/need-choice.h"
 
 #define MANY      65536u           /* more than any GPU has */
 #define RETURN    (25 * NS_PER_US) /* ns of the whole GPU that a return costs lower levels (H100) */
@@ -83,11 +84,11 @@ static bool needs_places(uint64_t ahead)
 
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
  * blocks a kernel takes up to a third longer (H100). */
-kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geometry,
-			      uint64_t ahead, uint32_t yield)
+kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
+			      const struct geometry *geometry, uint64_t ahead)
 {
 	const struct sms *sms = sms_of(stream->client);
-	uint32_t percent = yield - 1;
+	uint32_t percent = load_relaxed(&control_page(binding)->yield) - 1;
 
 	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
 		return SMS_WHOLE;
@@ -97,7 +98,9 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct geometry *geom
 	n += (n * percent + 99) / 100;
 	if (!are_few(sms, n))
 		return SMS_WHOLE;
-	return needs_places(ahead) ? n : n | SMS_APART;
+	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
+					needs_places(ahead) ? NEED_PLACES : NEED_APART);
+	return way == NEED_WHOLE ? SMS_WHOLE : way == NEED_APART ? n | SMS_APART : n;
 }
 
 static void raise_by(_Atomic uint32_t *need, uint32_t more)
@@ -235,6 +238,7 @@ static void sms_clear(struct client *client, uint64_t gap)
 	if (need)
 		atomic_store(&sms->last, need);
 	atomic_store(&sms->stream, NULL);
+	add_relaxed(&need_choices_of(client)->idled, 1);
 	keep(sms, need, gap);
 	sms_publish(client);
 }

@@ -5,7 +5,8 @@
  * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches,
  * launches that may overlap, work in several streams or at several levels, and launches that fill
  * more than 3/4 of the SMs. Any other launch needs an SM for each block. If it is short, these need
- * not be free of others' blocks: it will do with places of blocks that end (`places`).
+ * not be free of others' blocks: it will do with places of blocks that end (`places`). Where more
+ * room makes it faster, it needs that (need-choice.h).
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record
@@ -21,6 +22,7 @@
 
 #include "client/level-binding.h"
 #include "client/subsystem.h"
+#include "gates/need-trial.h"
 #include "measure/kernel.h"
 
 struct stream;
@@ -44,9 +46,9 @@ struct sms {
 };
 PER_CLIENT(sms)
 
-/* The launch path, off the usual way. @yield: as in the control page, not 0. @ahead: as below. */
-uint32_t sms_count(struct stream *stream, const struct geometry *geometry, uint64_t ahead,
-		   uint32_t yield);
+/* The launch path, off the usual way: the control page's `yield` is not 0. @ahead: as below. */
+uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
+		   const struct geometry *geometry, uint64_t ahead);
 /* A launch of @geometry may need less than the whole GPU. */
 bool sms_are_few(const struct client *client, const struct geometry *geometry);
 /* While the need is guessed: a launch needs @n. */
@@ -55,6 +57,16 @@ void sms_ask(struct sms *sms, uint32_t n);
 static inline uint32_t sms_needed(const struct client *client)
 {
 	return atomic_load(&sms_of(client)->need);
+}
+
+/* The way of making room for which the client asks now. */
+static inline enum need_way sms_way(const struct client *client)
+{
+	uint32_t need = sms_needed(client);
+
+	if (need == SMS_WHOLE)
+		return NEED_WHOLE;
+	return need & SMS_APART ? NEED_APART : NEED_PLACES;
 }
 
 /* At least as many as MPS gives a process with such an active thread percentage. On an H100 it
@@ -95,7 +107,7 @@ static inline uint32_t sms_of_launch(struct stream *stream, const struct client 
 	if (atomic_load(&sms->need) == SMS_WHOLE && !load_relaxed(&sms->guessed))
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-	uint32_t n = yield && plain ? sms_count(stream, geometry, ahead, yield) : SMS_WHOLE;
+	uint32_t n = yield && plain ? sms_count(stream, binding, geometry, ahead) : SMS_WHOLE;
 	if (load_relaxed(&sms->guessed))
 		sms_ask(sms, n);
 	return n;

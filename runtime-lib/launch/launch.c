@@ -6,6 +6,7 @@
 #include "gates/demand.h"
 #include "gates/expect.h"
 #include "gates/gate.h"
+#include "gates/need-choice.h"
 #include "gates/priority.h"
 #include "gates/start.h"
 #include "gates/waiting.h"
@@ -75,7 +76,8 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 			.arguments = predict_arguments(call),
 			.tuned = launch->decision.tuned,
 			.candidate = launch->decision.candidate,
-			.needs = needs_of(launch, call, kind)},
+			.needs = needs_of(launch, call, kind),
+			.way = (int)sms_way(stream->client)},
 		stream->handle);
 }
 
@@ -212,7 +214,8 @@ static always_inlined bool maybe_sample(struct launch *launch, const struct work
 	 * compared: the events in the chain take time. */
 	bool parts = decision->config &&
 		     (decision->apart || (!decision->sample && gate_is_contended(client)));
-	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
+	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts) ||
+		   need_is_tried(client, work->key, sms_way(client));
 
 	if (kernel_wants_sample(work->kernel, parts) || decision->sample || due || started)
 		launch->sample = take_sample(launch, work->kernel, work->key, work->call,

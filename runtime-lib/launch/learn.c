@@ -2,6 +2,7 @@
 
 #include "client/stream-level.h"
 #include "gates/gate.h"
+#include "gates/need-choice.h"
 #include "gates/start.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
@@ -100,6 +101,7 @@ static void learn_yield(struct client *client, const struct sample *sample, uint
 	if (of->needs == SAMPLE_NEEDS_NONE || !of->predicted || sample->disturbed ||
 	    sample_evicted(sample))
 		return;
+	need_learn(client, of->key, (enum need_way)of->way, ns);
 	learning->yield_samples[kind]++;
 	learning->yield_measured[kind] += ns;
 	learning->yield_predicted[kind] += of->predicted;

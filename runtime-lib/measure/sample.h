@@ -52,6 +52,7 @@ struct sampled {
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	uint32_t candidate;         /* of `tuned` */
 	enum sample_needs needs;
+	int way; /* for which the client asked (gates/need-trial.h) */
 };
 
 struct sample {

@@ -192,6 +192,7 @@ static void short_work_needs_no_sms_of_its_own(void **state)
 	assert_places(false); /* of unknown time */
 	struct stream *stream = stream_known(STREAM(n, 1), false);
 	assert_non_null(stream);
+	const struct level_binding *binding = atomic_load(&client->binding);
 	static const struct {
 		uint64_t ahead;
 		uint32_t need;
@@ -202,7 +203,7 @@ static void short_work_needs_no_sms_of_its_own(void **state)
 		{0, 2 | SMS_APART},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(sms_count(stream, &geometry, cases[i].ahead, NEEDED),
+		assert_int_equal(sms_count(stream, binding, &geometry, cases[i].ahead),
 				 cases[i].need);
 	end(n);
 }

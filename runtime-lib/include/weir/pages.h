@@ -152,8 +152,8 @@ struct weir_control_page {
 	 * lets them go on if the agent does not renew this in time. 0: they are not stopped. */
 	_Atomic uint64_t stopped_until;
 	/* What lower-level clients are to leave to this one. 0: the whole GPU. Else the SMs that
-	 * its launches need, one for each block, and `yield` - 1 per cent more of them: at most
-	 * WEIR_YIELD_MORE_MAX. */
+	 * its launches need, one for each block or what is measured to be faster, and `yield` - 1
+	 * per cent more of them: at most WEIR_YIELD_MORE_MAX. */
 	_Atomic uint32_t yield;
 	uint32_t unused; /* 0 */
 	/* Same-level clients run at the same time (MPS), and this one's launches have at most so
@@ -161,7 +161,10 @@ struct weir_control_page {
 	 * has more blocks than that. From the next launch on. 0: as many as fit. WEIR_SM_WORKERS or
 	 * more: the same, but launches are in a form. */
 	_Atomic uint32_t workers;
-	uint8_t reserved[WEIR_PAGE_SIZE - 148];
+	/* A number for the lower-level clients that run at the same time and have work, or had some
+	 * a moment ago. Told if `yield` is not 0; 0: there are none, or it is not told. */
+	_Atomic uint32_t company;
+	uint8_t reserved[WEIR_PAGE_SIZE - 152];
 };
 
 #define WEIR_STATUS_FORMS 8u /* at most */
@@ -283,6 +286,7 @@ static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page la
 static_assert(offsetof(struct weir_control_page, yield) == 136, "page layout");
 static_assert(offsetof(struct weir_control_page, unused) == 140, "page layout");
 static_assert(offsetof(struct weir_control_page, workers) == 144, "page layout");
+static_assert(offsetof(struct weir_control_page, company) == 148, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");

@@ -1,0 +1,128 @@
+#include "gates/need-choice.h"
+
+#include "weir/log.h"
+
+#define WAY       3ull            /* in the lowest bits of a choice */
+#define USUAL     2               /* the position of the usual way in a kernel */
+#define REST      (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
+#define REST_MAX  (480 * NS_PER_S)  /* found the same */
+#define APART     NS_PER_S          /* between any two trials */
+#define PATIENCE  (5 * NS_PER_S)    /* for the launches of a way */
+#define IDLED_FOR (100 * NS_PER_MS) /* the client's work has ended within this time */
+
+struct need_choices need_choices_table[CLIENTS_MAX];
+
+/* The golden ratio's bits (Knuth). */
+static uint64_t beside(uint64_t kernel, uint32_t company)
+{
+	return kernel ^ ((company * 0x9e3779b97f4a7c15u) & ~15ull);
+}
+
+static size_t slot_of(uint64_t subject)
+{
+	return (subject >> 4) % NEED_CHOICES;
+}
+
+enum need_way need_way_of(struct client *client, const struct level_binding *binding, uint64_t key,
+			  enum need_way usual)
+{
+	struct need_choices *choices = need_choices_of(client);
+	uint32_t company = load_relaxed(&control_page(binding)->company);
+	uint64_t kernel = need_kernel(key, usual), subject = beside(kernel, company);
+
+	if (!company || binding_flag(binding, WEIR_CONTROL_COMPARES))
+		return usual;
+	store_relaxed(&choices->wanted, kernel);
+	if (load_acquire(&choices->tried) == kernel)
+		return (enum need_way)load_relaxed(&choices->way);
+	uint64_t chosen = load_relaxed(&choices->chosen[slot_of(subject)]);
+	return (chosen & ~WAY) == subject ? (enum need_way)(chosen & WAY) : usual;
+}
+
+/* Worker. */
+
+static void end(struct need_choices *choices, uint64_t now)
+{
+	atomic_store(&choices->tried, 0);
+	choices->next = now + APART;
+}
+
+static void choose(struct need_choices *choices, enum need_way way, uint64_t now)
+{
+	uint64_t subject = beside(atomic_load(&choices->tried), choices->company);
+	uint64_t next = subject | (uint64_t)way;
+	size_t slot = slot_of(subject);
+	bool same = atomic_load(&choices->chosen[slot]) == next;
+
+	choices->rest[slot] = same ? smaller(2 * choices->rest[slot], REST_MAX) : REST;
+	choices->due[slot] = now + choices->rest[slot];
+	atomic_store(&choices->chosen[slot], next);
+	end(choices, now);
+}
+
+void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t ns)
+{
+	struct need_choices *choices = need_choices_of(client);
+	const struct need_trial *trial = &choices->trial;
+	enum need_way before = trial->way;
+
+	if (!need_is_tried(client, key, way))
+		return;
+	if (need_trial_learn(&choices->trial, way, ns)) {
+		log_debug(
+			"kernel %016llx beside %08x: ns in places %llu, with SMs of its own %llu, "
+			"with all %llu",
+			(unsigned long long)key, choices->company,
+			(unsigned long long)trial->medians[NEED_PLACES],
+			(unsigned long long)trial->medians[NEED_APART],
+			(unsigned long long)trial->medians[NEED_WHOLE]);
+		choose(choices, trial->way, client_now());
+	} else if (trial->way != before) {
+		choices->until = client_now() + PATIENCE;
+		atomic_store(&choices->way, (int)trial->way);
+	}
+}
+
+static bool is_due(const struct need_choices *choices, uint64_t subject, uint64_t now)
+{
+	size_t slot = slot_of(subject);
+
+	return (atomic_load(&choices->chosen[slot]) & ~WAY) != subject || now >= choices->due[slot];
+}
+
+static void begin(struct need_choices *choices, uint64_t kernel, uint32_t company, uint64_t now)
+{
+	need_trial_begin(&choices->trial, (enum need_way)(kernel >> USUAL & WAY));
+	choices->company = company;
+	choices->until = now + PATIENCE;
+	atomic_store(&choices->way, (int)choices->trial.way);
+	atomic_store(&choices->tried, kernel);
+}
+
+static bool has_idled(struct need_choices *choices, uint64_t now)
+{
+	uint64_t idled = load_relaxed(&choices->idled);
+
+	if (idled != choices->seen)
+		choices->idle_at = now;
+	choices->seen = idled;
+	return now - choices->idle_at < IDLED_FOR;
+}
+
+void need_choice_work(struct client *client, struct tick *tick)
+{
+	struct need_choices *choices = need_choices_of(client);
+	uint32_t company = load_relaxed(&control_page(tick->binding)->company);
+	uint64_t wanted = atomic_exchange(&choices->wanted, 0), now = tick->now;
+	bool idled = has_idled(choices, now);
+
+	if (atomic_load(&choices->tried)) {
+		if (company != choices->company)
+			end(choices, now);
+		else if (now >= choices->until)
+			choose(choices, choices->trial.first, now);
+	} else if (wanted && company && idled && now >= choices->next &&
+		   is_due(choices, beside(wanted, company), now)) {
+		begin(choices, wanted, company, now);
+	}
+}

@@ -1,0 +1,62 @@
+/* The way in which lower levels make room for each kernel of few blocks (need-trial.h). Beside
+ * kernels that keep the GPU's memory busy the whole GPU is faster for many; beside others some SMs
+ * are, or places of blocks that end. So the answer is kept for a kernel beside a company: the
+ * lower-level clients that have work, which the agent tells (struct weir_control_page). It is
+ * measured when the kernel comes into a new company, and again after a rest. A kernel that cannot
+ * be measured, because other work needs more anyway, keeps its usual way.
+ *
+ * Nothing is measured while nobody below has work, while the agent compares
+ * (WEIR_CONTROL_COMPARES), and of a client whose work never ends: it would keep what it asked for
+ * last. */
+#pragma once
+
+#include "client/level-binding.h"
+#include "client/subsystem.h"
+#include "gates/need-trial.h"
+
+#define NEED_CHOICES 64u /* kernels beside a company; newer ones overwrite older ones */
+
+struct need_choices {
+	/* A kernel beside a company, and its way in the lowest bits; 0: none. */
+	_Atomic uint64_t chosen[NEED_CHOICES];
+	_Atomic uint64_t wanted; /* the kernel launched last since the last look; 0: none */
+	_Atomic uint64_t tried;  /* the kernel that is measured; 0: none */
+	_Atomic int way;         /* in which that is launched */
+	_Atomic uint64_t idled;  /* times that the client's work has ended */
+
+	/* Worker. */
+	uint64_t due[NEED_CHOICES];  /* ns, when each choice is measured again */
+	uint64_t rest[NEED_CHOICES]; /* ns: of these, between two measurements */
+	struct need_trial trial;
+	uint32_t company;       /* of the trial */
+	uint64_t next, until;   /* ns: the next trial; when this one has failed */
+	uint64_t seen, idle_at; /* of `idled`; ns, when it was last seen to grow */
+};
+PER_CLIENT(need_choices)
+
+/* A kernel and its usual way: what is compared. Not 0. */
+static inline uint64_t need_kernel(uint64_t key, enum need_way usual)
+{
+	return (key & ~15ull) | 16u | (uint64_t)usual << 2;
+}
+
+/* Launch path, off the usual way. @key: kernel_key(). @usual: the way that the kernel's length and
+ * blocks suggest. */
+enum need_way need_way_of(struct client *client, const struct level_binding *binding, uint64_t key,
+			  enum need_way usual);
+/* Launch path: this launch must be measured. @way: for which the client asks now. Other work may
+ * need more than the way that is tried: then the launch tells nothing. */
+static inline bool need_is_tried(const struct client *client, uint64_t key, enum need_way way)
+{
+	const struct need_choices *choices = need_choices_of(client);
+	uint64_t tried = load_relaxed(&choices->tried);
+
+	return tried && (tried | 12u) == need_kernel(key, (enum need_way)3) &&
+	       (int)way == load_relaxed(&choices->way);
+}
+
+/* Worker: a launch of that kernel took @ns; the client asked for @way. */
+void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t ns);
+
+/* Columns of the table. */
+void need_choice_work(struct client *client, struct tick *tick);

@@ -1,0 +1,167 @@
+/* A client finds out which way of making room is the fastest for its kernels (gates/need-choice.h):
+ * launches under the null driver, which says how long each takes. */
+#include "gates/demand-pages.h"
+#include "gates/need-choice.h"
+
+#include "needing.h"
+
+#include <unistd.h>
+
+#define OTHER ((CUfunction)(uintptr_t)0xa000)
+
+/* ns that a launch takes, by the room that lower levels leave. */
+struct times {
+	unsigned apart, whole;
+};
+
+static bool is_whole(void)
+{
+	return agent.demand[0]->whole & OWN;
+}
+
+/* True: it asked for the whole GPU. */
+static bool launch_timed(unsigned n, CUfunction kernel, const struct times *times)
+{
+	driver->streams_busy = 1;
+	launch_of(kernel, n, 1, 2);
+	bool whole = is_whole();
+	driver->elapsed_ns = whole ? times->whole : times->apart;
+	finish_work(n);
+	assert_true(eventually(!atomic_load(&sampler_of(client)->armed)));
+	return whole;
+}
+
+static bool is_tried(void)
+{
+	return atomic_load(&need_choices_of(client)->tried);
+}
+
+/* Launches that asked for the whole GPU, until the client has measured. */
+static unsigned compare(unsigned n, CUfunction kernel, const struct times *times)
+{
+	unsigned wholes = 0, tries = 0;
+
+	for (; !is_tried(); tries++) {
+		launch_timed(n, kernel, times);
+		assert_true(tries < 4000);
+	}
+	for (tries = 0; is_tried(); tries++) {
+		wholes += launch_timed(n, kernel, times);
+		assert_true(tries < 4000);
+	}
+	return wholes;
+}
+
+static unsigned begin_beside(uint32_t company)
+{
+	unsigned n = begin(NEEDED);
+
+	atomic_store(&agent.control->company, company);
+	return n;
+}
+
+static void end_beside(unsigned n)
+{
+	atomic_store(&agent.control->company, 0);
+	end(n);
+}
+
+static void what_is_slow_on_some_sms_gets_all(void **state)
+{
+	static const struct times slow = {90000, 70000};
+	unsigned n = begin_beside(7);
+
+	(void)state;
+	assert_false(launch_timed(n, OTHER, &slow));
+	assert_true(compare(n, OTHER, &slow) >= NEED_TRIAL_SAMPLES);
+	for (unsigned i = 0; i < 8; i++)
+		assert_true(launch_timed(n, OTHER, &slow));
+	/* Beside others it may be another way. */
+	atomic_store(&agent.control->company, 8);
+	assert_false(launch_timed(n, OTHER, &slow));
+	atomic_store(&agent.control->company, 7);
+	assert_true(launch_timed(n, OTHER, &slow));
+	/* Nobody is below, or the agent compares. */
+	atomic_store(&agent.control->company, 0);
+	assert_false(launch_timed(n, OTHER, &slow));
+	atomic_store(&agent.control->company, 7);
+	atomic_store(&agent.control->flags, WEIR_CONTROL_COMPARES);
+	assert_false(launch_timed(n, OTHER, &slow));
+	atomic_store(&agent.control->flags, 0);
+	end_beside(n);
+}
+
+static void what_is_as_fast_on_some_sms_does_with_them(void **state)
+{
+	static const struct times same = {71000, 70000};
+	unsigned n = begin_beside(7);
+
+	(void)state;
+	assert_true(compare(n, OTHER, &same) >= NEED_TRIAL_SAMPLES);
+	for (unsigned i = 0; i < 8; i++)
+		assert_false(launch_timed(n, OTHER, &same));
+	end_beside(n);
+}
+
+static void nothing_is_measured_while_nobody_is_below(void **state)
+{
+	static const struct times slow = {90000, 70000};
+	unsigned n = begin_beside(0);
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++)
+		assert_false(launch_timed(n, OTHER, &slow));
+	assert_false(is_tried());
+	end_beside(n);
+}
+
+/* Work that needs the whole GPU goes before each of its launches. */
+static void what_other_work_hides_is_not_measured_for_long(void **state)
+{
+	unsigned n = begin_beside(7);
+
+	(void)state;
+	for (unsigned tries = 0; !is_tried(); tries++) {
+		launch_timed(n, OTHER, &(struct times){90000, 70000});
+		assert_true(tries < 4000);
+	}
+	need_choices_of(client)->until = 0; /* out of patience */
+	assert_true(eventually(!is_tried()));
+	need_choices_of(client)->next = 0;
+	for (unsigned i = 0; i < 200; i++) {
+		assert_false(launch_timed(n, OTHER, &(struct times){90000, 70000}));
+		assert_false(is_tried());
+	}
+	end_beside(n);
+}
+
+/* What it asks for stays until its work ends. */
+static void nothing_is_measured_while_the_work_never_ends(void **state)
+{
+	unsigned n = begin_beside(7);
+
+	(void)state;
+	atomic_store(&need_choices_of(client)->idle_at, 0);
+	driver->streams_busy = 1;
+	usleep(150000);
+	for (unsigned i = 0; i < 200; i++) {
+		launch_of(OTHER, n, 1, 2);
+		usleep(1000);
+		assert_false(is_tried() || is_whole());
+	}
+	end_beside(n);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_slow_on_some_sms_gets_all),
+		cmocka_unit_test(what_is_as_fast_on_some_sms_does_with_them),
+		cmocka_unit_test(nothing_is_measured_while_nobody_is_below),
+		cmocka_unit_test(what_other_work_hides_is_not_measured_for_long),
+		cmocka_unit_test(nothing_is_measured_while_the_work_never_ends),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
