@@ -107,6 +107,12 @@ static void learn_yield(struct client *client, const struct sample *sample, uint
 	learning->yield_predicted[kind] += of->predicted;
 }
 
+/* A launch may wait until lower-level kernels have left, or end. */
+static bool waits_for_lower(const struct client *client, const struct level_binding *binding)
+{
+	return client->concurrent && binding && load_relaxed(&control_page(binding)->below);
+}
+
 static enum kernel_crowd crowd_of(const struct client *client, const struct sample *sample)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
@@ -119,7 +125,9 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 
 	if (sample->bounded || sample->of.beside || shares)
 		return KERNEL_SLICED;
-	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
+	return gate_is_contended(client) || sample->disturbed || waits_for_lower(client, binding)
+		       ? KERNEL_CROWDED
+		       : KERNEL_ALONE;
 }
 
 /* True under a policy that decides which clients run at the same time. When a client's turn begins,

@@ -2,6 +2,7 @@
  * launches under the null driver, which says how long each takes. */
 #include "gates/demand-pages.h"
 #include "gates/need-choice.h"
+#include "measure/kernel.h"
 
 #include "needing.h"
 
@@ -152,6 +153,31 @@ static void nothing_is_measured_while_the_work_never_ends(void **state)
 	end_beside(n);
 }
 
+/* A launch may wait for lower levels to leave: its kernel is not longer for that. */
+static void a_wait_for_lower_levels_is_not_the_kernels_time(void **state)
+{
+	static const struct times usual = {20000, 20000}, waits = {5000000, 5000000};
+	unsigned n = begin(NEEDED);
+	const struct geometry geometry = {OTHER, {2, 1, 1}, {32, 1, 1}, 0};
+	const struct kernel_time *kernel = kernel_find(kernel_key(&geometry));
+
+	(void)state;
+	client->concurrent = true;
+	atomic_store(&agent.control->below, 1);
+	for (unsigned i = 0; i < 8; i++) {
+		measure_next();
+		launch_timed(n, OTHER, &usual);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		measure_next();
+		launch_timed(n, OTHER, &waits);
+		assert_in_range(kernel_mean(kernel), 19000, 21000);
+	}
+	assert_null(atomic_load(&kernel->tuned));
+	atomic_store(&agent.control->below, 0);
+	end(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -160,6 +186,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_measured_while_nobody_is_below),
 		cmocka_unit_test(what_other_work_hides_is_not_measured_for_long),
 		cmocka_unit_test(nothing_is_measured_while_the_work_never_ends),
+		cmocka_unit_test(a_wait_for_lower_levels_is_not_the_kernels_time),
 	};
 
 	driver_load();
