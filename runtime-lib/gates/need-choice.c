@@ -3,12 +3,18 @@
 #include "weir/log.h"
 
 #define WAY       3ull            /* in the lowest bits of a choice */
+#define ANY       12ull           /* whatever the usual way is */
 #define USUAL     2               /* the position of the usual way in a kernel */
 #define REST      (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
 #define REST_MAX  (480 * NS_PER_S)  /* found the same */
 #define APART     NS_PER_S          /* between any two trials */
 #define PATIENCE  (5 * NS_PER_S)    /* for the launches of a way */
 #define IDLED_FOR (100 * NS_PER_MS) /* the client's work has ended within this time */
+
+/* ns and launches in a way before the first that counts. Lower-level clients see by looking which
+ * way it is, and have launches queued: four of 16 ms end within that time. */
+#define SETTLE  (80 * NS_PER_MS)
+#define SKIPPED 8u
 
 struct need_choices need_choices_table[CLIENTS_MAX];
 
@@ -33,8 +39,10 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
 	if (!company || binding_flag(binding, WEIR_CONTROL_COMPARES))
 		return usual;
 	store_relaxed(&choices->wanted, kernel);
-	if (load_acquire(&choices->tried) == kernel)
+	if ((load_acquire(&choices->tried) | ANY) == (kernel | ANY)) {
+		add_relaxed(&choices->launches, 1);
 		return (enum need_way)load_relaxed(&choices->way);
+	}
 	uint64_t chosen = load_relaxed(&choices->chosen[slot_of(subject)]);
 	return (chosen & ~WAY) == subject ? (enum need_way)(chosen & WAY) : usual;
 }
@@ -43,8 +51,18 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
 
 static void end(struct need_choices *choices, uint64_t now)
 {
+	atomic_store(&choices->measures, 0);
 	atomic_store(&choices->tried, 0);
 	choices->next = now + APART;
+}
+
+static void launch_in(struct need_choices *choices, enum need_way way, uint64_t now)
+{
+	atomic_store(&choices->measures, 0);
+	choices->from = now + SETTLE;
+	choices->until = now + PATIENCE;
+	atomic_store(&choices->launches, 0);
+	atomic_store(&choices->way, (int)way);
 }
 
 static void choose(struct need_choices *choices, enum need_way way, uint64_t now)
@@ -66,7 +84,7 @@ void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t
 	const struct need_trial *trial = &choices->trial;
 	enum need_way before = trial->way;
 
-	if (!need_is_tried(client, key, way))
+	if (!need_is_measured(client, key))
 		return;
 	if (need_trial_learn(&choices->trial, way, ns)) {
 		log_debug(
@@ -78,8 +96,7 @@ void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t
 			(unsigned long long)trial->medians[NEED_WHOLE]);
 		choose(choices, trial->way, client_now());
 	} else if (trial->way != before) {
-		choices->until = client_now() + PATIENCE;
-		atomic_store(&choices->way, (int)trial->way);
+		launch_in(choices, trial->way, client_now());
 	}
 }
 
@@ -94,8 +111,7 @@ static void begin(struct need_choices *choices, uint64_t kernel, uint32_t compan
 {
 	need_trial_begin(&choices->trial, (enum need_way)(kernel >> USUAL & WAY));
 	choices->company = company;
-	choices->until = now + PATIENCE;
-	atomic_store(&choices->way, (int)choices->trial.way);
+	launch_in(choices, choices->trial.way, now);
 	atomic_store(&choices->tried, kernel);
 }
 
@@ -121,6 +137,8 @@ void need_choice_work(struct client *client, struct tick *tick)
 			end(choices, now);
 		else if (now >= choices->until)
 			choose(choices, choices->trial.first, now);
+		else if (now >= choices->from && atomic_load(&choices->launches) >= SKIPPED)
+			atomic_store(&choices->measures, 1);
 	} else if (wanted && company && idled && now >= choices->next &&
 		   is_due(choices, beside(wanted, company), now)) {
 		begin(choices, wanted, company, now);

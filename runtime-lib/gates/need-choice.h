@@ -19,16 +19,19 @@
 struct need_choices {
 	/* A kernel beside a company, and its way in the lowest bits; 0: none. */
 	_Atomic uint64_t chosen[NEED_CHOICES];
-	_Atomic uint64_t wanted; /* the kernel launched last since the last look; 0: none */
-	_Atomic uint64_t tried;  /* the kernel that is measured; 0: none */
-	_Atomic int way;         /* in which that is launched */
-	_Atomic uint64_t idled;  /* times that the client's work has ended */
+	_Atomic uint64_t wanted;   /* the kernel launched last since the last look; 0: none */
+	_Atomic uint64_t tried;    /* the kernel that is measured; 0: none */
+	_Atomic int way;           /* in which that is launched, */
+	_Atomic uint32_t launches; /* so often; */
+	_Atomic int measures;      /* these launches count now */
+	_Atomic uint64_t idled;    /* times that the client's work has ended */
 
 	/* Worker. */
 	uint64_t due[NEED_CHOICES];  /* ns, when each choice is measured again */
 	uint64_t rest[NEED_CHOICES]; /* ns: of these, between two measurements */
 	struct need_trial trial;
 	uint32_t company;       /* of the trial */
+	uint64_t from;          /* ns, when launches in the way count at the earliest */
 	uint64_t next, until;   /* ns: the next trial; when this one has failed */
 	uint64_t seen, idle_at; /* of `idled`; ns, when it was last seen to grow */
 };
@@ -44,15 +47,14 @@ static inline uint64_t need_kernel(uint64_t key, enum need_way usual)
  * blocks suggest. */
 enum need_way need_way_of(struct client *client, const struct level_binding *binding, uint64_t key,
 			  enum need_way usual);
-/* Launch path: this launch must be measured. @way: for which the client asks now. Other work may
- * need more than the way that is tried: then the launch tells nothing. */
-static inline bool need_is_tried(const struct client *client, uint64_t key, enum need_way way)
+/* Launch path: this launch is to be measured, from before its client shows demand. Otherwise lower
+ * levels would leave while the event is recorded, and that time would not count. */
+static inline bool need_is_measured(const struct client *client, uint64_t key)
 {
 	const struct need_choices *choices = need_choices_of(client);
-	uint64_t tried = load_relaxed(&choices->tried);
 
-	return tried && (tried | 12u) == need_kernel(key, (enum need_way)3) &&
-	       (int)way == load_relaxed(&choices->way);
+	return load_relaxed(&choices->measures) &&
+	       (load_relaxed(&choices->tried) | 12u) == need_kernel(key, (enum need_way)3);
 }
 
 /* Worker: a launch of that kernel took @ns; the client asked for @way. */

@@ -38,10 +38,8 @@ bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns)
 {
 	if (way != trial->way)
 		return false;
-	if (trial->seen++ < NEED_TRIAL_SKIPPED)
-		return false;
-	trial->times[trial->seen - NEED_TRIAL_SKIPPED - 1] = ns;
-	if (trial->seen < NEED_TRIAL_SKIPPED + NEED_TRIAL_SAMPLES)
+	trial->times[trial->seen++] = ns;
+	if (trial->seen < NEED_TRIAL_SAMPLES)
 		return false;
 	trial->medians[way] = median(trial->times);
 	trial->seen = 0;

@@ -16,9 +16,6 @@ enum need_way {
 };
 #define NEED_WAYS 3
 
-/* Launches of a way that do not count. Lower levels need a few of their kernels until they make
- * room in the new way. */
-#define NEED_TRIAL_SKIPPED 8u
 #define NEED_TRIAL_SAMPLES 24u  /* that count */
 #define NEED_TRIAL_FAST    1.05 /* times as long as in the fastest way is as fast */
 

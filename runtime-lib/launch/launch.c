@@ -24,10 +24,10 @@ struct launch {
 	const struct level_binding *binding;
 	struct preempt_slot *slot;       /* locked until the end; NULL: none */
 	struct launch_decision decision; /* how a kernel is launched */
-	struct sample *sample;
-	uint64_t predicted;  /* ns; 0: not known */
-	bool ordered;        /* it can have a priority by its length */
-	enum gate_kind gate; /* what it waits for */
+	struct sample *sample;           /* NULL: none */
+	uint64_t predicted;              /* ns; 0: not known */
+	bool ordered;                    /* it can have a priority by its length */
+	enum gate_kind gate;             /* what it waits for */
 };
 
 /* The assumed time of an unknown kernel inside a graph, where it cannot be sampled. */
@@ -60,9 +60,14 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 					     uint64_t started)
 {
 	struct stream *stream = launch->stream;
+	struct sample *sample = launch->sample;
 
-	return sample_begin(
-		sampler_of(stream->client),
+	if (!sample)
+		sample = sample_begin(sampler_of(stream->client), stream->handle);
+	if (!sample)
+		return NULL;
+	sample_describe(
+		sample,
 		&(struct sampled){
 			.kernel = kernel,
 			.key = key,
@@ -77,8 +82,8 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 			.tuned = launch->decision.tuned,
 			.candidate = launch->decision.candidate,
 			.needs = needs_of(launch, call, kind),
-			.way = (int)sms_way(stream->client)},
-		stream->handle);
+			.way = (int)sms_way(stream->client)});
+	return sample;
 }
 
 /* In which form the kernel runs. A kernel that ends about as soon as a gate would stop it needs
@@ -214,15 +219,25 @@ static always_inlined bool maybe_sample(struct launch *launch, const struct work
 	 * compared: the events in the chain take time. */
 	bool parts = decision->config &&
 		     (decision->apart || (!decision->sample && gate_is_contended(client)));
-	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts) ||
-		   need_is_tried(client, work->key, sms_way(client));
+	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
 
-	if (kernel_wants_sample(work->kernel, parts) || decision->sample || due || started)
+	if (kernel_wants_sample(work->kernel, parts) || decision->sample || due || started ||
+	    launch->sample)
 		launch->sample = take_sample(launch, work->kernel, work->key, work->call,
 					     work->kind, started);
 	if (launch->sample)
 		launch->sample->parts = parts;
 	return launch->sample && started;
+}
+
+/* From before the launch's demand on. */
+kept_apart static struct sample *sample_early(const struct stream *stream)
+{
+	struct sample *sample = sample_begin(sampler_of(stream->client), stream->handle);
+
+	if (sample)
+		sample->early = true;
+	return sample;
 }
 
 /* Filled in place: returning the structure by value would stall on store forwarding. Member by
@@ -250,9 +265,11 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	    launch_may_have_form(kind, binding))
 		predicted = await_forms(stream, call, work.kernel, key);
 	launch->predicted = predicted;
+	launch->sample = kind == LAUNCH_PLAIN && need_is_measured(stream->client, key)
+				 ? sample_early(stream)
+				 : NULL;
 	bool starts = enter(launch, stream, binding, &work);
 	bool closed = pass(launch, &work, starts);
-	launch->sample = NULL;
 	bool measured =
 		launch_may_be_sampled(kind, launch->binding) && maybe_sample(launch, &work, starts);
 	if (starts && !measured)

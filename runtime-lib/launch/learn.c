@@ -101,7 +101,6 @@ static void learn_yield(struct client *client, const struct sample *sample, uint
 	if (of->needs == SAMPLE_NEEDS_NONE || !of->predicted || sample->disturbed ||
 	    sample_evicted(sample))
 		return;
-	need_learn(client, of->key, (enum need_way)of->way, ns);
 	learning->yield_samples[kind]++;
 	learning->yield_measured[kind] += ns;
 	learning->yield_predicted[kind] += of->predicted;
@@ -111,6 +110,15 @@ static void learn_yield(struct client *client, const struct sample *sample, uint
 static bool waits_for_lower(const struct client *client, const struct level_binding *binding)
 {
 	return client->concurrent && binding && load_relaxed(&control_page(binding)->below);
+}
+
+/* For the client's own comparison (gates/need-choice.h). */
+static void learn_need(struct client *client, const struct sample *sample, uint64_t ns)
+{
+	const struct sampled *of = &sample->of;
+
+	if (of->needs != SAMPLE_NEEDS_NONE && !sample->disturbed && !sample_evicted(sample))
+		need_learn(client, of->key, (enum need_way)of->way, ns);
 }
 
 static enum kernel_crowd crowd_of(const struct client *client, const struct sample *sample)
@@ -146,6 +154,11 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 
 	uint64_t alone = without_links(sample, ns);
 
+	if (sample->early) {
+		learn_need(client, sample, alone);
+		start_ended(client, sample);
+		return;
+	}
 	if (!sample_evicted(sample))
 		learn_time(client, sample, alone,
 			   crowd == KERNEL_ALONE && takes_turns(client) ? KERNEL_CROWDED : crowd);

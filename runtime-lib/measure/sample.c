@@ -27,7 +27,7 @@ static void give_back(struct sampler *sampler, const struct sample *sample)
 	atomic_fetch_or(&sampler->free, 1u << (sample - sampler->samples));
 }
 
-struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream)
+struct sample *sample_begin(struct sampler *sampler, CUstream stream)
 {
 	uint32_t free = load_relaxed(&sampler->free);
 
@@ -37,9 +37,8 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 	} while (!atomic_compare_exchange_weak(&sampler->free, &free, free & (free - 1)));
 
 	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
-	sample->of = *of;
 	sample->begun = sample->sliced = sample->bounded = false;
-	sample->disturbed = of->held;
+	sample->parts = sample->early = false;
 	sample->waited = sample->open = sample->seen = sample->ran = 0;
 	store_relaxed(&sample->flight, SAMPLE_PLAIN);
 	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
@@ -47,6 +46,12 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 		return NULL;
 	}
 	return sample;
+}
+
+void sample_describe(struct sample *sample, const struct sampled *of)
+{
+	sample->of = *of;
+	sample->disturbed = of->held;
 }
 
 void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream, bool launched)

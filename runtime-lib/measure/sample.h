@@ -61,9 +61,11 @@ struct sample {
 	CUevent away, back, done;
 	bool parts;
 	uint32_t chain; /* continuations */
-	bool sliced;    /* others may run between its parts */
-	bool bounded;   /* with fewer workers than fit (launch/workers.h): it says nothing of others
-			 */
+	/* It began before the client showed demand: it is longer than its kernel. */
+	bool early;
+	bool sliced;  /* others may run between its parts */
+	bool bounded; /* with fewer workers than fit (launch/workers.h): it says nothing of others
+		       */
 	struct sampled of;
 	_Atomic int flight; /* enum sample_flight */
 
@@ -95,7 +97,9 @@ PER_CLIENT(sampler)
 void sampler_init(struct sampler *sampler);
 
 /* Before a launch: records the start. NULL: no sample is free, or the driver fails. */
-struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream);
+struct sample *sample_begin(struct sampler *sampler, CUstream stream);
+/* Before its end: what is launched. */
+void sample_describe(struct sample *sample, const struct sampled *of);
 /* After it. @launched: false: the launch failed, and the sample is given back. */
 void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream, bool launched);
 

@@ -32,13 +32,12 @@ PARTS = PAIRS, CURVES, SERVICE, NETWORKS = "pairs", "curves", "service", "networ
 
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
-# Seconds before that: LOW finds out by looking what HIGH needs, launches that it had queued end, and HIGH compares.
-SETTLE = 0.3
+SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end;
+COMPARES = 0.5  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
 TAILS = 0.1  # of HIGH's times: the shortest and the longest that do not count
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
 POINT, POINT_SETTLE = 0.15, 0.1  # seconds of a measurement of the curve; before that
-COMPARES = 0.15  # seconds more before that, of `needed`: HIGH finds out by about 100 launches what is fastest for it
 AGAIN = 2  # further measurements of `needed` and the best point, where `needed` misses the bound
 CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and nothing is measured again
 SWEEP_SECONDS = 100  # of all curves: no further pair is begun later
@@ -81,7 +80,8 @@ def pairs(bench, lows, highs):
         for b, jobs in highs.items():
             if b == a:
                 continue
-            both = [beside(bench, mode, low, job) for mode, job in zip(("MPS", "Weir", "Weir"), jobs)]
+            both = [beside(bench, mode, low, job) for mode, job in zip(("MPS", "Weir"), jobs)]
+            both.append(beside(bench, "Weir", low, jobs[2], settle=SETTLE + COMPARES))
             lost = [1 - rate / of for (_, rate), of in zip(both, (plain, alone, alone))]
             rows[b] = [us for us, _ in both], lost
             told = ", ".join(f"{us:.0f} us and {100 * part:.1f} %" for us, part in zip(rows[b][0], lost))
@@ -113,11 +113,10 @@ def judge_pairs(bench, found):
 def curve(bench, low, jobs):
     """HIGH's time by the SMs that LOW leaves, a dict as @jobs. The best of several times is low by chance: where `needed`
     misses the bound by little, it and the best are measured again, in turn."""
-    def point(name):
-        settle = POINT_SETTLE + (COMPARES if name == "needed" else 0)
+    def point(name, settle=POINT_SETTLE):
         return beside(bench, "Weir", low, jobs[name], POINT, settle)[0]
 
-    times = {name: point(name) for name in jobs}
+    times = {name: point(name, POINT_SETTLE + COMPARES * (name == "needed")) for name in jobs}
     best = min(times, key=times.get)
     if BOUNDS["needed against the best"].limit < times["needed"] / times[best] < CLEAR:
         again = [(point(best), point("needed")) for _ in range(AGAIN)]
