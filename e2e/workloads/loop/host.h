@@ -5,6 +5,10 @@
 
 #include "../workload.h"
 
+/* An option of loops that are timed: the thread waits without a pause, as in cuStreamSynchronize().
+ */
+#define HOST_SPIN_US 1000000
+
 /* A loop around @kernel, that has not run yet. */
 struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options);
 

@@ -16,6 +16,7 @@
 
 #include <weir/base.h>
 
+#include "../papers/suffix.h"
 #include "../plan.h"
 #include "host.h"
 #include "parts.h"
@@ -24,7 +25,6 @@ extern const char parts_boxes_ptx[], parts_angles_ptx[], parts_keys_ptx[], parts
 
 #define LAUNCHES_MAX 16
 #define REPEAT_MAX   1000
-#define SPIN_US      1000000 /* the thread waits without a pause, as in cuStreamSynchronize() */
 
 /* A kernel of the papers that has ports. */
 static const struct port {
@@ -32,14 +32,15 @@ static const struct port {
 	unsigned segment, of_argument; /* a segment's length; the argument that is divided into
 					  segments, from 1; 0: @all is divided */
 	unsigned all;
-	unsigned chunk; /* parts that a block of the loop draws at a time */
+	unsigned chunk;      /* parts that a block of the loop draws at a time */
+	unsigned sm_threads; /* at a time, on each SM; 0: as many as fit */
 } ports[] = {
-	{"box_forces", 1, 0, 1, 1},
-	{"angle_pairs", ANGLE_SEGMENT, 4, 0, 1},
-	{"bucket_count", 1, 0, 1, KEYS_CHUNK},
-	{"bucket_scatter", 1, 0, 1, KEYS_CHUNK},
-	{"bucket_merge", 1, 0, 1, 1},
-	{"suffix_match", SUFFIX_SEGMENT, 0, 64, SUFFIX_CHUNK},
+	{"box_forces", 1, 0, 1, 1, 0},
+	{"angle_pairs", ANGLE_SEGMENT, 4, 0, 1, 0},
+	{"bucket_count", 1, 0, 1, KEYS_CHUNK, 0},
+	{"bucket_scatter", 1, 0, 1, KEYS_CHUNK, 0},
+	{"bucket_merge", 1, 0, 1, 1, 0},
+	{"suffix_match", SUFFIX_SEGMENT, 0, SUFFIX_QUERY, SUFFIX_CHUNK, SUFFIX_SM_THREADS},
 };
 
 struct program {
@@ -90,14 +91,18 @@ static CUfunction port_kernel(const struct program *program, const struct plan_l
 	return kernel;
 }
 
-/* Blocks of @kernel that the GPU runs at a time, in the shape of @launch. */
+/* Blocks of @kernel that the GPU runs at a time, in the shape of @launch, and that its port wants.
+ */
 static unsigned resident(const struct program *program, CUfunction kernel,
 			 const struct plan_launch *launch)
 {
+	unsigned threads = launch->shape.block[0], wanted = port_of(launch)->sm_threads;
 	int blocks;
 
-	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, (int)launch->shape.block[0],
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, (int)threads,
 						       launch->shape.shared));
+	if (wanted && (unsigned)blocks * threads > wanted)
+		blocks = (int)(wanted / threads);
 	return (unsigned)(blocks * program->w.sm_count);
 }
 
@@ -167,7 +172,7 @@ static void make_loops(struct program *program)
 						    .callbacks =
 							    2, /* that of a part, and the next */
 						    .staging = 1,
-						    .spin_us = SPIN_US,
+						    .spin_us = HOST_SPIN_US,
 						    .name = program->only};
 
 		if (!port)

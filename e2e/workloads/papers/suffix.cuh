@@ -15,47 +15,43 @@ struct suffix_work {
 	unsigned count;
 };
 
-/* How many bases are equal from @place and from base @from on. */
-static __device__ unsigned suffix_common(const suffix_work &work, unsigned place, const unsigned char *query,
-					 unsigned from)
+/* How many bases are equal in @text and @query, of at most @most. Moves pointers: with an index an event
+ * loop reads the kernel's parameters again in each step. */
+static __device__ unsigned suffix_common(const unsigned char *text, const unsigned char *query, unsigned most)
 {
 	unsigned length = 0;
 
-	while (from + length < SUFFIX_QUERY && place + length < work.n &&
-	       work.text[place + length] == query[from + length])
-		length++;
+	for (; length < most && *text == *query; length++) {
+		text++;
+		query++;
+	}
 	return length;
-}
-
-/* Whether the suffix at @place, which shares @length bases, comes before the query's. */
-static __device__ bool suffix_is_before(const suffix_work &work, unsigned place, const unsigned char *query,
-					unsigned from, unsigned length)
-{
-	if (from + length == SUFFIX_QUERY)
-		return false;
-	return place + length == work.n || work.text[place + length] < query[from + length];
 }
 
 static __device__ unsigned suffix_longest(const suffix_work &work, const unsigned char *query, unsigned from)
 {
-	unsigned low = 0, high = work.n, best = 0, where = 0;
+	unsigned low = 0, high = work.n, best = 0, where = 0, rest = SUFFIX_QUERY - from;
 
+	query += from;
 	while (low < high) {
-		unsigned middle = (low + high) / 2, place = work.array[middle];
-		unsigned length = suffix_common(work, place, query, from);
+		unsigned middle = (low + high) / 2, place = work.array[middle], most = min(rest, work.n - place);
+		const unsigned char *suffix = work.text + place;
+		unsigned length = suffix_common(suffix, query, most);
 
-		if (suffix_is_before(work, place, query, from, length))
+		/* A suffix that is a beginning of the query's comes before it. */
+		if (length < most ? suffix[length] < query[length] : most < rest)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	/* The longest match is next to where the query would be in the array. */
 	for (unsigned i = low ? low - 1 : 0; i < work.n && i <= low; i++) {
-		unsigned length = suffix_common(work, work.array[i], query, from);
+		unsigned place = work.array[i];
+		unsigned length = suffix_common(work.text + place, query, min(rest, work.n - place));
 
 		if (length > best) {
 			best = length;
-			where = work.array[i];
+			where = place;
 		}
 	}
 	return best << SUFFIX_PLACE_BITS | where;
