@@ -32,10 +32,15 @@ static bool find(void)
 	return true;
 }
 
+void governed_find(struct weir_loop *loop)
+{
+	loop->governable = find();
+}
+
 void governed_begin(struct weir_loop *loop)
 {
 	loop->state.size = sizeof(loop->state);
-	loop->governed = find();
+	loop->governed = loop->governable;
 	if (loop->governed)
 		libweir.begin(loop->gpu.stream, &loop->state);
 }

@@ -4,6 +4,9 @@
 
 #include "loop/inside.h"
 
+/* Before all others. It takes some microseconds, which a run should not. */
+void governed_find(struct weir_loop *loop);
+
 void governed_begin(struct weir_loop *loop);
 void governed_end(struct weir_loop *loop);
 

@@ -82,7 +82,8 @@ struct weir_loop {
 		_Atomic uint64_t launches, requests, bytes_in, bytes_out, gds;
 	} counters;
 	struct weir_loop_state state; /* read by libweir */
-	bool governed;                /* libweir is there */
+	bool governable;              /* libweir is there */
+	bool governed;                /* and the loop runs */
 	struct weir_loop_words words; /* of the last launch */
 	uint64_t words_again;
 	char error[200];

@@ -212,6 +212,7 @@ int weir_loop_new(struct weir_loop **out, struct CUfunc_st *kernel,
 	if (!r)
 		loop->stay = stay_of(loop->options.linger_us * NS_PER_US);
 	if (!r) {
+		governed_find(loop);
 		*out = loop;
 		return 0;
 	}
