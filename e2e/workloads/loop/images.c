@@ -1,9 +1,10 @@
-/* Finds for each query picture the one of a library that is most like it, in one of four ways:
+/* Finds for each query picture the one of a library that is most like it, in one of five ways:
  *
- *   cpu     all processors
- *   native  the host reads all and copies it to the GPU; one launch
- *   split   the host reads and copies the library in chunks: a launch for each, two under way
- *   loop    an event loop on the GPU reads, compares and writes
+ *   cpu       all processors
+ *   native    a thread reads all and copies it to the GPU; one launch
+ *   parallel  the same, but all processors read
+ *   split     a thread reads and copies the library in chunks: a launch for each, two under way
+ *   loop      an event loop on the GPU reads, compares and writes
  *
  * Each query is a picture of the library with some noise, so the answer is known. Every answer is
  * compared with the CPU's. Prints a line of JSON. */
@@ -23,10 +24,12 @@
 
 extern const char images_ptx[], images_loop_ptx[];
 
-#define NOISE     8u         /* a grey value of a query is off by less than this */
-#define SPLIT     (8u << 20) /* bytes of the library in a launch */
-#define STAGING   64         /* buffers of the loop */
-#define PARTS_MAX 65535u     /* of a grid */
+#define NOISE     8u           /* a grey value of a query is off by less than this */
+#define SPLIT     (2u << 20)   /* bytes of the library in a launch */
+#define READ      (256u << 10) /* bytes that a processor reads at once */
+#define STAGING   64           /* buffers of the loop */
+#define LINGER_US 500          /* the kernel waits for its last write for so long */
+#define PARTS_MAX 65535u       /* of a grid */
 
 struct match {
 	struct workload w;
@@ -153,10 +156,21 @@ static void piece_init(struct piece *piece, size_t bytes)
 	CU(cuMemAlloc(&piece->device, bytes));
 }
 
-static void read_piece(int fd, const struct piece *piece, size_t at, size_t bytes)
+/* What is read into a piece. */
+struct part_of_file {
+	int fd;
+	const struct piece *piece;
+	size_t at, bytes; /* of the file */
+};
+
+static void read_part(void *context, size_t i)
 {
-	for (size_t done = 0; done < bytes;) {
-		ssize_t n = pread(fd, piece->host + done, bytes - done, (off_t)(at + done));
+	const struct part_of_file *wanted = context;
+	size_t done = i * READ, end = smaller(done + READ, wanted->bytes);
+
+	while (done < end) {
+		ssize_t n = pread(wanted->fd, wanted->piece->host + done, end - done,
+				  (off_t)(wanted->at + done));
 
 		if (n <= 0)
 			workload_fail("library: %s", n ? strerror(errno) : "too short");
@@ -164,8 +178,18 @@ static void read_piece(int fd, const struct piece *piece, size_t at, size_t byte
 	}
 }
 
-/* @limit: pictures in a launch. Returns seconds. */
-static double run_pieces(struct match *match, uint32_t limit)
+static void read_piece(struct part_of_file *wanted, bool parallel)
+{
+	size_t parts = (wanted->bytes + READ - 1) / READ;
+
+	if (parallel)
+		in_parallel(parts, read_part, wanted);
+	for (size_t i = 0; i < parts && !parallel; i++)
+		read_part(wanted, i);
+}
+
+/* @limit: pictures in a launch. @parallel: all processors read. Returns seconds. */
+static double run_pieces(struct match *match, uint32_t limit, bool parallel)
 {
 	CUfunction kernel = workload_kernel(&match->w, "images_part");
 	cleanup(closep) int fd = open(match->job.library, O_RDONLY | O_CLOEXEC);
@@ -185,13 +209,14 @@ static double run_pieces(struct match *match, uint32_t limit)
 	     first += limit, turn = !turn) {
 		struct piece *piece = &pieces[turn];
 		uint32_t n = (uint32_t)smaller(limit, match->job.library_n - first);
+		struct part_of_file wanted = {fd, piece, (size_t)first * IMAGE_BYTES,
+					      (size_t)n * IMAGE_BYTES};
 		void *parameters[] = {
 			&queries.device, &match->job.queries_n, &piece->device, &n, &first, &best};
 
 		CU(cuStreamSynchronize(piece->stream));
-		read_piece(fd, piece, (size_t)first * IMAGE_BYTES, (size_t)n * IMAGE_BYTES);
-		CU(cuMemcpyHtoDAsync(piece->device, piece->host, (size_t)n * IMAGE_BYTES,
-				     piece->stream));
+		read_piece(&wanted, parallel);
+		CU(cuMemcpyHtoDAsync(piece->device, piece->host, wanted.bytes, piece->stream));
 		CU(cuLaunchKernel(kernel, groups, (n + IMAGE_CHUNK - 1) / IMAGE_CHUNK, 1,
 				  IMAGE_THREADS, 1, 1, 0, piece->stream, parameters, NULL));
 	}
@@ -204,13 +229,19 @@ static double run_pieces(struct match *match, uint32_t limit)
 static double run_native(void *program)
 {
 	struct match *match = program;
-	return run_pieces(match, match->job.library_n);
+	return run_pieces(match, match->job.library_n, false);
+}
+
+static double run_parallel(void *program)
+{
+	struct match *match = program;
+	return run_pieces(match, match->job.library_n, true);
 }
 
 static double run_split(void *program)
 {
 	struct match *match = program;
-	return run_pieces(match, SPLIT / IMAGE_BYTES);
+	return run_pieces(match, SPLIT / IMAGE_BYTES, false);
 }
 
 static double run_loop(void *program)
@@ -220,21 +251,23 @@ static double run_loop(void *program)
 						  .threads = IMAGE_THREADS,
 						  .callbacks = IMAGE_SLOTS,
 						  .staging = STAGING,
+						  .linger_us = LINGER_US,
+						  .spin_us = HOST_SPIN_US,
 						  .name = "images"};
 	CUdeviceptr device = host_zeros(sizeof(match->job));
-	size_t chunks = (match->job.library_n + IMAGE_READ - 1) / IMAGE_READ;
+	size_t reads = (match->job.library_n + IMAGE_READ - 1) / IMAGE_READ;
 	struct weir_loop *loop;
 	double seconds;
 
 	CU(cuModuleLoadData(&match->w.module, images_loop_ptx));
 	loop = host_loop(workload_kernel(&match->w, "images_loop"), &options);
-	match->job.file = match->job.ready = -1;
+	match->job.file = match->job.out = match->job.ready = -1;
 	match->job.queries_at = host_zeros(queries_bytes(match));
 	match->job.best = host_zeros(match->job.queries_n * sizeof(image_match));
 	CU(cuMemsetD8(match->job.best, 0xff, match->job.queries_n * sizeof(image_match)));
 	match->job.pictures = host_zeros(library_bytes(match));
-	match->job.read = host_zeros(chunks * sizeof(int32_t));
-	CU(cuMemsetD8(match->job.read, 0xff, chunks * sizeof(int32_t)));
+	match->job.read = host_zeros(reads * sizeof(int32_t));
+	CU(cuMemsetD8(match->job.read, 0xff, reads * sizeof(int32_t)));
 	CU(cuCtxSynchronize());
 	workload_upload(device, &match->job, sizeof(match->job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
@@ -242,8 +275,11 @@ static double run_loop(void *program)
 	return seconds;
 }
 
-static const struct host_way ways[] = {
-	{"cpu", run_cpu}, {"native", run_native}, {"split", run_split}, {"loop", run_loop}};
+static const struct host_way ways[] = {{"cpu", run_cpu},
+				       {"native", run_native},
+				       {"parallel", run_parallel},
+				       {"split", run_split},
+				       {"loop", run_loop}};
 
 static void check(const struct match *match)
 {
@@ -263,7 +299,7 @@ static const struct host_way *parse(struct match *match, int argc, char **argv)
 	uint64_t queries = 0;
 	const struct workload_option own[] = {
 		{"folder", OPTION_TEXT, &match->folder, "for the files"},
-		{"way", OPTION_TEXT, &match->way, "cpu, native, split or loop (default)"},
+		{"way", OPTION_TEXT, &match->way, "cpu, native, parallel, split or loop (default)"},
 		{"queries", OPTION_NUMBER, &queries, "how many"},
 		{"blocks", OPTION_NUMBER, &match->blocks, "of the loop; default: as many as fit"},
 		{0}};

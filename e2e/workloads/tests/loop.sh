@@ -31,6 +31,11 @@ for way in cpu native split loop; do
     check "grep, $way: finds all words" run grep --way $way --folder "$tmp/files" --seed 5
     check "images, $way: finds the most similar" run images --way $way --folder "$tmp/files" --seed 5
 done
+check "images, parallel: finds the most similar" run images --way parallel --folder "$tmp/files" --seed 5
+for blocks in 1 2; do
+    check "images, loop: several ranges of queries and reads by $blocks blocks" \
+        run images --way loop --blocks $blocks --folder "$tmp/files" --size 515 --queries 261 --seed 6
+done
 check "grep, loop: words across the borders of chunks" \
     run grep --way loop --folder "$tmp/files" --size 2 --bytes 3000000 --word tion --seed 6
 for way in cpu native loop; do
