@@ -2,7 +2,7 @@
 alone and several times at once, against time-slicing and Weir's slices.
 
 Loops with input and output are judged against the best way in which the CPU drives the GPU. What the CPU does without the
-GPU stands beside it."""
+GPU stands beside it. --parts: some of PARTS."""
 
 import statistics
 import subprocess
@@ -11,11 +11,12 @@ import plot
 import ports
 from bursts import LOW
 from experiment import PROGRAMS
-from report import at_most
+from report import at_least, at_most
 
 SHOWS = "event loops alone against native kernels, split kernels and the CPU; several LavaMD against hardware preemption"
 PAPER = "GLoop figures 4, 5, 6, 15"
 BOUNDS = {
+    "a look": at_most(0.5, " us"), "a task": at_most(2.5, " us"), "against launches": at_least(3.5, "x"),
     "kernel": at_most(1.02), "hybrid sort": at_most(1.16), "input and output": at_most(1.03),
     "several against time-slicing": at_most(1.0), "several against Weir's slices": at_most(1.0),
 }  # fmt: skip
@@ -24,7 +25,10 @@ NEEDS = ("gpu", "root")  # and PyTorch for a row
 SIMULATED = True
 
 KERNELS = ("lava-md", "angular-correlation", "suffix-match", "hybrid-sort")
-CPU_DRIVEN = ("native", "split")
+CPU_DRIVEN = {"grep": ("native", "split"), "images": ("native", "parallel", "split"), "tokens": ("native",)}
+SERVICES = ("echo", "matmul")
+THROTTLE, SEVERAL = "throttle", "several"  # of --parts, as are kernels, what is driven by the CPU, and services
+PARTS = (THROTTLE, *KERNELS, *CPU_DRIVEN, *SERVICES, SEVERAL)
 SERVER_WAYS = ("cpu", "driven", "loop")
 CONNECTIONS, SECONDS = 16, 1.5
 COUNTS = (1, 2, 4, 6)
@@ -33,11 +37,14 @@ BOXES, PASSES = 20, 200  # along an edge of each LavaMD; over all of them
 
 
 def throttle(bench):
-    """Returns a point's time in us, each way."""
+    """Returns a point's time in us, each way; original kernels have none."""
     found = {way: ports.measure(bench, "loop-throttle", "us_per_point", way=way) for way in ("split", "post", "look")}
     us = {way: result["us_per_point"] for way, result in found.items()}
-    bench.report.add("throttle: a point", f"{us['post']:.3f} us", baselines=f"only a look {us['look']:.3f} us, a launch {us['split']:.3f} us")
-    return us
+    told = ", ".join(f"{way} {time:.3f} us" for way, time in us.items())
+    bench.report.judge("throttle: a look", us["look"], BOUNDS["a look"], told)
+    bench.report.judge("throttle: a task", us["post"], BOUNDS["a task"], told)
+    bench.report.judge("throttle: tasks against launches", us["split"] / us["post"], BOUNDS["against launches"], told)
+    return {"native": us["split"], "split": us["split"], "loop": us["post"]}
 
 
 def kernel(bench, name):
@@ -57,18 +64,14 @@ def kernel(bench, name):
     return us
 
 
-def pipeline(bench, name):
-    """grep or images: files in, a file out. Returns seconds, each way."""
+def driven(bench, name):
+    """Files in; a file or a tensor out. Returns seconds, each way."""
     options = {"folder": ports.files(bench)} | ports.blocks(bench, name)
-    ways = ("cpu", *CPU_DRIVEN, "loop")
+    ways = ("cpu", *CPU_DRIVEN[name], "loop")
     seconds = {way: ports.measure(bench, f"loop-{name}", "seconds", way=way, **options)["seconds"] for way in ways}
-    best = min(CPU_DRIVEN, key=seconds.get)
+    best = min(CPU_DRIVEN[name], key=seconds.get)
     told = ", ".join(f"{way} {1e3 * s:.1f} ms" for way, s in seconds.items())
-    ratio = seconds["loop"] / seconds[best]
-    if name == "grep":
-        bench.report.judge(f"{name} against {best}", ratio, BOUNDS["input and output"], told)
-    else:
-        bench.report.add(f"{name} against {best}", f"{ratio:.3f}x", baselines=told)
+    bench.report.judge(f"{name} against {best}", seconds["loop"] / seconds[best], BOUNDS["input and output"], told)
     return seconds
 
 
@@ -84,16 +87,6 @@ def torch_reads(bench):
     argv = ["python3", str(PROGRAMS / "tokens.py"), str(bench.node.bundle / "lib/libloop-tokens.so")]
     result = bench.node.start("tokens", argv, LOW, False, files=False).result(ports.TIMEOUT)
     bench.report.holds(what, result["right"], f"{result['tokens']} tokens in {1e3 * result['seconds']:.1f} ms")
-
-
-def tokens(bench):
-    """Text from a file to a tensor. Returns seconds, each way."""
-    options = {"folder": ports.files(bench)} | ports.blocks(bench, "tokens")
-    seconds = {way: ports.measure(bench, "loop-tokens", "seconds", way=way, **options)["seconds"] for way in ("cpu", "native", "loop")}
-    told = ", ".join(f"{way} {1e3 * s:.1f} ms" for way, s in seconds.items())
-    bench.report.add("text to tensor against native", f"{seconds['loop'] / seconds['native']:.3f}x", baselines=told)
-    torch_reads(bench)
-    return seconds
 
 
 def server(bench, service):
@@ -144,15 +137,23 @@ def draw_alone(bench, times):
     plot.bars(bench.plots / f"{bench.report.experiment}-alone.svg", "Event loops alone (GLoop fig. 4 to 6)", "x", list(times), series)
 
 
+def alone(bench, part):
+    """Returns the time of each way."""
+    if part == THROTTLE:
+        return throttle(bench)
+    return kernel(bench, part) if part in KERNELS else driven(bench, part)
+
+
 def run(bench):
     bench.node.stop_mps()
-    point = throttle(bench)
-    times = {"throttle": {"native": point["split"], "split": point["split"], "loop": point["post"]}}
-    times |= {name: kernel(bench, name) for name in KERNELS}
-    times |= {name: pipeline(bench, name) for name in ("grep", "images")}
-    times["tokens"] = tokens(bench)
-    if bench.plots:
+    parts = bench.part_of(PARTS)
+    times = {part: alone(bench, part) for part in parts if part not in (*SERVICES, SEVERAL)}
+    if "tokens" in times:
+        torch_reads(bench)
+    if bench.plots and times:
         draw_alone(bench, times)
-    for service in ("echo", "matmul"):
-        server(bench, service)
-    several(bench)
+    for service in SERVICES:
+        if service in parts:
+            server(bench, service)
+    if SEVERAL in parts:
+        several(bench)

@@ -328,10 +328,10 @@ def faults(bench):
     bench.report.holds("another server answers all its clients meanwhile", result["requests_per_second"] > 0, ports.shown(result))
 
 
+PARTS = {"store": store, "shares": shares, "leaves": leaves, "faults": faults, "servers": consolidate}  # of --parts
+
+
 def run(bench):
     pool_of(bench)
-    store(bench)
-    shares(bench)
-    leaves(bench)
-    faults(bench)
-    consolidate(bench)
+    for part in bench.part_of(tuple(PARTS)):
+        PARTS[part](bench)
