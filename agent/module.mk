@@ -63,7 +63,7 @@ endif
 MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-pods test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
-SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
+SCHEDULER_TESTS := test-scheduler test-recording test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
 MPS_TESTS := test-mps test-mps-supervisor
 # One GPU.
 GPU_TESTS := test-gpu test-gpu-sms test-max-blocking-time

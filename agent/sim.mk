@@ -7,11 +7,15 @@ weir-sim_CPPFLAGS := $(agent_CPPFLAGS)
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-run-queue test-sim test-objective test-charge
+UNIT_TESTS += test-run-queue test-runs test-sim test-objective test-charge
 test-run-queue_SRC      := agent/tests/test-run-queue.c $(SIM_SRC)
 test-run-queue_CPPFLAGS := $(agent_CPPFLAGS)
 test-run-queue_STATIC   := agent node base
 test-run-queue_LIBS     := -lcmocka -lyaml -lm
+test-runs_SRC           := agent/tests/test-runs.c agent/common/units.c $(POLICY_SRC)
+test-runs_CPPFLAGS      := $(agent_CPPFLAGS)
+test-runs_STATIC        := agent base
+test-runs_LIBS          := -lcmocka -lm
 test-sim_SRC            := agent/tests/test-sim.c $(SIM_SRC)
 test-sim_CPPFLAGS       := $(agent_CPPFLAGS)
 test-sim_STATIC         := agent node base

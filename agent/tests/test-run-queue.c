@@ -422,102 +422,6 @@ static void test_short_launches(void **unused)
 	}
 }
 
-/* A client that comes from another level brings no debts: it is as one that begins. */
-static void test_change_of_level(void **unused)
-{
-	static const char *const fair[] = {"ffs", "wfq", "whpf"};
-
-	(void)unused;
-	for (size_t policy = 0; policy < countof(fair); policy++) {
-		struct run_queue_entry *moves = &clients[0], news = {.weight = 100};
-		struct run_queues queues;
-		uint64_t now = 1, ran[2] = {0};
-		run_queues_init(&queues, policy_find(fair[policy]), &policy_defaults, hold);
-		for (unsigned i = 0; i < 3; i++) {
-			clients[i] = (struct run_queue_entry){.weight = 100, .level = i < 2};
-			run_queues_add(&queues, &clients[i]);
-			run_queues_work(&queues, &clients[i], 1, POLICY_NEVER, now);
-		}
-		run_queues_ran(moves, 1000000 * MS);
-		run_queues_change(&queues, moves, &news, now);
-		for (unsigned i = 0; i < 1000; i++) {
-			run_queues_decide(&queues, now += MS);
-			struct run_queue_entry *runs = queues.levels[0].current;
-			ran[runs == moves] += MS;
-			run_queues_ran(runs, MS);
-		}
-		assert_in_range(ran[1], 400 * MS, 600 * MS);
-	}
-}
-
-/* wfq: two clients that always have work, and one with an objective. The client that makes room for
- * it loses no part of its run, and the run is as long as without it. */
-static void test_rest_of_run(void **unused)
-{
-	const uint64_t slo = 5 * MS, quantum = policy_defaults.quantum;
-	struct run_queue_entry *asks = &clients[2];
-	struct run_queues queues;
-	uint64_t now = 1;
-
-	(void)unused;
-	run_queues_init(&queues, policy_find("wfq"), &policy_defaults, hold);
-	for (unsigned i = 0; i < 3; i++) {
-		clients[i] = (struct run_queue_entry){.weight = 100, .slo = i == 2 ? slo : 0};
-		run_queues_add(&queues, &clients[i]);
-	}
-	for (unsigned i = 0; i < 2; i++)
-		run_queues_work(&queues, &clients[i], 1, 1000 * MS, now);
-	run_queues_decide(&queues, now);
-	const struct run_queue *queue = &queues.levels[0];
-	const struct run_queue_entry *first = queue->current;
-	assert_int_equal(queue->allowed, quantum);
-
-	run_queues_work(&queues, asks, 1, MS, now);
-	assert_true(run_queues_decide(&queues, now) <= now + slo);
-	assert_ptr_equal(queue->current, first);
-	run_queues_ran(&clients[first - clients], slo);
-	now += slo;
-	run_queues_decide(&queues, now);
-	assert_ptr_equal(queue->current, asks);
-	run_queues_ran(asks, MS);
-	run_queues_work(&queues, asks, 0, 0, now += MS);
-	run_queues_decide(&queues, now);
-	assert_ptr_equal(queue->current, first);
-	assert_int_equal(queue->allowed, quantum - slo);
-	run_queues_ran(&clients[first - clients], quantum - slo);
-	run_queues_decide(&queues, now + quantum - slo);
-	assert_ptr_not_equal(queue->current, first);
-	assert_int_equal(queue->allowed, quantum);
-}
-
-/* A client comes a twentieth of its objective sooner than it must, and sooner still where the
- * hardware has stopped it, because then it runs later. */
-static void test_lead_of_an_objective(void **unused)
-{
-	const uint64_t slo = 5 * MS;
-	uint64_t due[2];
-
-	(void)unused;
-	for (unsigned i = 0; i < 2; i++) {
-		struct run_queues queues;
-		run_queues_init(&queues, policy_find("wfq"), &policy_defaults, hold);
-		clients[0] = (struct run_queue_entry){.weight = 100};
-		clients[1] = (struct run_queue_entry){.weight = 100, .slo = slo};
-		run_queues_add(&queues, &clients[0]);
-		run_queues_add(&queues, &clients[1]);
-		struct run_queue_entry news = clients[1];
-		news.lag = i * MS;
-		run_queues_change(&queues, &clients[1], &news, 1);
-		run_queues_work(&queues, &clients[0], 1, 1000 * MS, 1);
-		run_queues_decide(&queues, 1);
-		run_queues_work(&queues, &clients[1], 1, MS, 1);
-		due[i] = run_queues_decide(&queues, 1);
-		assert_ptr_equal(queues.levels[0].current, &clients[0]);
-	}
-	assert_int_equal(due[0], 1 + slo - slo / 20 - policy_defaults.late - policy_defaults.cost);
-	assert_int_equal(due[1], due[0] - MS);
-}
-
 static void find_policies(void)
 {
 	static const struct policy *const all[] = {
@@ -541,9 +445,6 @@ int main(void)
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_shortest_first),
 		cmocka_unit_test(test_short_launches),
-		cmocka_unit_test(test_change_of_level),
-		cmocka_unit_test(test_lead_of_an_objective),
-		cmocka_unit_test(test_rest_of_run),
 	};
 	const char *seed = getenv("SEED");
 
