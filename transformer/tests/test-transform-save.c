@@ -236,9 +236,12 @@ static void calls_of_the_driver_are_counted(void **state)
 		assert_int_equal(count_of(out, "nanosleep"), kernels[k].counted);
 		assert_int_equal(count_of(out, "atom.shared.cas.b32\t%weir_since"),
 				 kernels[k].counted);
-		assert_int_equal(count_of(out, "atom.global.cas.b32\t%weir_found"),
+		assert_int_equal(count_of(out, "atom.global.add.u32\t%weir_now"),
 				 kernels[k].counted);
 		assert_int_equal(count_of(out, "red.global.add.u32\t[%weir_calls"),
+				 2 * kernels[k].counted);
+		/* One lane of those that are together enters, the others call after it. */
+		assert_int_equal(count_of(out, "vote.sync.ballot.b32\t%weir_left"),
 				 kernels[k].counted);
 		free(out);
 	}

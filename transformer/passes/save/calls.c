@@ -1,29 +1,28 @@
 // clang-format off
-/* Lets only so many lanes at a time (weir_persistent.calls) call the driver's functions. Inside
- * these there is no safe point, and thousands of lanes that are in one wait for each other. So a
- * kernel could not leave before all of them have returned. In front of the call they can leave.
+/* Lets only so many lanes at a time (weir_persistent.calls) call the driver's functions, and one of
+ * a warp. Inside these there is no safe point, thousands of lanes that are in one wait for each
+ * other, and a warp's lanes are served one after the other. So a kernel could not leave before all
+ * of them have returned. In front of each lane's call all can leave.
  *
+ *		done = 0
  *	try:	a safe point, because this is the head of a loop
- *		one of the lanes that came together: has the block not looked for so long? look
- *		calls < most?  calls += lanes, if it still is
- *		it was not?  wait
- *		store the parameters; call; load the result;  calls -= 1
+ *		left = those of the lanes that came together that are not done; none is left? behind
+ *		the first of them: has the block not looked for so long? look
+ *		calls < most?  calls += 1; it was too many?  calls -= 1
+ *		nobody may enter?  wait
+ *		the one that may: store the parameters; call; load the result; calls -= 1; done = 1
+ *		try
  *	wait:	nanosleep; try
+ *	behind:
  *
  * The functions work on the words of one heap or buffer, and many reads of one word keep the memory
- * busy: when each of 512 warps looked at `calls` every microsecond, malloc() took 14 times as long in
- * the only warp that was inside (FORMS.md). So the whole GPU looks about once in 40 ns. Blocks take
- * turns by time, which their lanes find in shared memory.
- *
- * A lane that counts itself in and out again would keep others out meanwhile, and many try at once.
- * So it counts by a compare-and-swap, and waits if another lane was first.
+ * busy (FORMS.md). So the lanes that wait look about once in 40 ns, those of the whole GPU
+ * together. Blocks take turns by time, which their lanes find in shared memory.
  *
  * `calls` is one word of the module, for all launches of the kernel. It is 0 when nobody calls:
  * lanes leave at `try`, before they enter, and those that entered return, because the functions
- * wait for nobody outside of them.
- *
- * Lanes that came together enter together. `try` branches to the call or to `wait`, so ptxas brings
- * the two together behind the call: a lane that has entered never waits for one that has not. */
+ * wait for nobody outside of them. The other lanes wait for the one that has entered, and it for
+ * none of them. */
 // clang-format on
 #include "passes/callee.h"
 #include "passes/hidden.h"
@@ -102,6 +101,12 @@ static bool find_sequence(struct sequence *s, struct instruction *call)
 	return !call->guard;
 }
 
+/* The code around a call. */
+struct frame {
+	struct reg *done; /* the lane has called */
+	struct block *try, *wait, *next, *behind;
+};
+
 /* Whether it is the turn of the block, in @due of lane @one. */
 static void write_turn(struct cursor *at, struct variable *turn, struct reg *one, struct reg *due)
 {
@@ -115,47 +120,73 @@ static void write_turn(struct cursor *at, struct variable *turn, struct reg *one
 		  op_reg(one), op_reg(due), op_variable(turn), op_int(TURN_SHIFT));
 }
 
+/* A block whose lane has entered need not wait for its next turn: few others wait. */
+static void write_turn_back(struct cursor *at, struct variable *turn, struct reg *in)
+{
+	edit_code(
+		at,
+		"{ .reg .b32 %last, %apart; mov.u32 %apart, %nctaid.x; shl.b32 %apart, %apart, %2;"
+		"  mov.u32 %last, %clock; sub.u32 %last, %last, %apart;"
+		"  @%0 st.volatile.shared.u32 [%1], %last; }",
+		op_reg(in), op_variable(turn), op_int(TURN_SHIFT));
+}
+
+/* Behind it the lane that has entered is alone. The branches are last: lanes that came together
+ * decide together. */
 static void write_enter(struct cursor *at, struct rewrite *rewrite, const struct counted *counted,
-			struct block *wait)
+			const struct frame *frame)
 {
 	struct function *f = rewrite->function;
 	struct reg *here = edit_named_register(f, TYPE_b32, "here"),
+		   *left = edit_named_register(f, TYPE_b32, "left"),
 		   *one = edit_named_register(f, TYPE_pred, "one"),
-		   *due = edit_named_register(f, TYPE_pred, "due");
+		   *due = edit_named_register(f, TYPE_pred, "due"),
+		   *in = edit_named_register(f, TYPE_pred, "in");
 
 	edit_code(at,
-		  "{ .reg .b32 %before; activemask.b32 %0; mov.u32 %before, %lanemask_lt;"
-		  "  and.b32 %before, %before, %0; setp.eq.u32 %1, %before, 0; }",
-		  op_reg(here), op_reg(one));
+		  "{ .reg .b32 %before; activemask.b32 %0; setp.eq.u32 %2, %3, 0;"
+		  "  vote.sync.ballot.b32 %1, %2, %0; mov.u32 %before, %lanemask_lt;"
+		  "  and.b32 %before, %before, %1; setp.eq.and.u32 %2, %before, 0, %2; }",
+		  op_reg(here), op_reg(left), op_reg(one), op_reg(frame->done));
 	write_turn(at, counted->turn, one, due);
 	edit_code(at,
-		  "{ .reg .pred %in; .reg .b32 %n, %now, %found; .reg .b64 %calls;"
-		  "  popc.b32 %n, %3; mov.u64 %calls, %0; sub.u32 %1, %1, 1;"
-		  "  mov.u32 %now, 0; mov.u32 %found, 0;"
-		  "  @%4 ld.volatile.global.u32 %now, [%calls];"
-		  "  setp.le.and.u32 %in, %now, %1, %4; add.u32 %n, %n, %now;"
-		  "  @%in atom.global.cas.b32 %found, [%calls], %now, %n;"
-		  "  setp.eq.and.u32 %in, %found, %now, %in; vote.sync.any.pred %in, %in, %3;"
-		  "  @!%in bra %2; }",
-		  op_variable(counted->calls), hidden32(at, rewrite, HIDDEN(calls)), op_block(wait),
-		  op_reg(here), op_reg(due));
+		  "{ .reg .pred %out; .reg .b32 %now, %n; .reg .b64 %calls;"
+		  "  mov.u64 %calls, %0; sub.u32 %1, %1, 1; mov.u32 %now, 0; mov.u32 %n, 1;"
+		  "  @%2 ld.volatile.global.u32 %now, [%calls];"
+		  "  setp.le.and.u32 %3, %now, %1, %2;"
+		  "  @%3 atom.global.add.u32 %now, [%calls], %n; mov.u32 %n, -1;"
+		  "  setp.gt.and.u32 %out, %now, %1, %3; setp.le.and.u32 %3, %now, %1, %3;"
+		  "  @%out red.global.add.u32 [%calls], %n; }",
+		  op_variable(counted->calls), hidden32(at, rewrite, HIDDEN(calls)), op_reg(due),
+		  op_reg(in));
+	write_turn_back(at, counted->turn, in);
+	edit_code(at,
+		  "{ .reg .pred %any, %none; vote.sync.any.pred %any, %0, %1;"
+		  "  setp.eq.u32 %none, %2, 0; @%none bra %3; @!%any bra %4; @!%0 bra %5; }",
+		  op_reg(in), op_reg(here), op_reg(left), op_block(frame->behind),
+		  op_block(frame->wait), op_block(frame->next));
 }
 
 static void count(struct rewrite *rewrite, const struct counted *counted, const struct sequence *s)
 {
 	struct function *f = rewrite->function;
-	struct block *try = edit_new_block(f), *wait = edit_block(f, f->last, "wait");
+	struct frame frame = {edit_named_register(f, TYPE_b32, "done"), edit_new_block(f),
+			      edit_block(f, f->last, "wait"), edit_new_block(f), edit_new_block(f)};
 	struct cursor at = cursor_before(f, s->first);
 
-	cursor_place(&at, try);
-	write_enter(&at, rewrite, counted, wait);
+	edit_code(&at, "mov.u32 %0, 0;", op_reg(frame.done));
+	cursor_place(&at, frame.try);
+	write_enter(&at, rewrite, counted, &frame);
 	at = cursor_after(f, s->last);
 	edit_code(&at,
 		  "{ .reg .b32 %less; .reg .b64 %calls; mov.u64 %calls, %0; mov.u32 %less, -1;"
-		  "  red.global.add.u32 [%calls], %less; }",
-		  op_variable(counted->calls));
-	at = cursor_end(f, wait);
-	edit_code(&at, "nanosleep.u32 %0; bra %1;", op_int(SLEEP_NS), op_block(try));
+		  "  red.global.add.u32 [%calls], %less; mov.u32 %1, 1; }",
+		  op_variable(counted->calls), op_reg(frame.done));
+	cursor_place(&at, frame.next);
+	edit_code(&at, "bra %0;", op_block(frame.try));
+	cursor_place(&at, frame.behind);
+	at = cursor_end(f, frame.wait);
+	edit_code(&at, "nanosleep.u32 %0; bra %1;", op_int(SLEEP_NS), op_block(frame.try));
 }
 
 static void init_counted(struct counted *counted, struct function *f)
