@@ -8,7 +8,7 @@ under_mps
 begin() { # UID BLOCKS
     rm -rf "${work:?}/$1" && mkdir -m 777 "$work/$1"
     governed "$1" filler --size "$2" --depth 2 --stop-file "$work/$1/stop" --ready-file "$work/$1/ready" \
-        >>"$work/filler-$1.log" 2>&1 &
+        >"$work/filler-$1.log" 2>&1 &
     clients[$!]="filler of $1"
     pid=$!
     check "a client of $1 with $2 blocks is at work" eventually 60 test -e "$work/$1/ready"

@@ -16,9 +16,9 @@ sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$
 under_mps
 
 busy=
-start_small() { # BLOCKS
+start_small() { # BLOCKS: it asks for so many SMs, whatever it finds faster
     rm -rf "$work/small" && mkdir -m 777 "$work/small"
-    governed 65531 burst --size "$1" --kernels 3 --gap-min-us 2000 --gap-max-us 6000 --requests 100000000 \
+    WEIR_YIELD_SMS=$1 governed 65531 burst --size "$1" --kernels 3 --gap-min-us 2000 --gap-max-us 6000 --requests 100000000 \
         --stop-file "$work/small/stop" --ready-file "$work/small/ready" >"$work/burst.log" 2>&1 &
     busy=$!
     clients[$busy]=burst

@@ -12,9 +12,10 @@ sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$
 done_by() { status "[.clients[] | select(.uid == $1) | .launches] | add // 0"; }
 has_done() { [ "$(done_by "$1")" -ge "$2" ]; } # UID LAUNCHES
 
-# Both work: the one above is never idle, so the one below passes no gate that waits for any demand.
+# Both work: the one above is never idle, so the one below passes no gate that waits for any demand. It asks for so many
+# SMs, whatever it finds faster.
 beside() { # BLOCKS
-    begin 65531 "$1"
+    WEIR_YIELD_SMS=$1 begin 65531 "$1"
     high=$pid
     check "one above works without a pause" eventually 60 has_done 65531 20
     check "it needs $1 SMs" eventually 30 shows 65531 smsNeeded "$1"

@@ -33,10 +33,13 @@ static void as_many_sms_as_mps_gives(void **state)
 	assert_int_equal(sms_given(strtod("nan", NULL), 132), 132);
 }
 
-/* A client at level 1. @unused: SMs on which it never runs. */
+/* A client at level 1, below others, so that each launch of unknown time has a gate: the first one,
+ * too, whatever the stream's kernel before has taken. @unused: SMs on which it never runs. */
 static unsigned begin(uint32_t unused, uint32_t flags)
 {
+	atomic_store(&agent.control->above, 1);
 	unsigned n = context_welcomed(1);
+	store_relaxed(&stream_find(STREAM(n, 1), false)->since_gate, GATE_INTERVAL_QUIET);
 
 	sms_of(client)->unused = unused;
 	atomic_store(&agent.control->flags, flags);
@@ -49,6 +52,7 @@ static void end(unsigned n)
 	driver->streams_busy = 0;
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	atomic_store(&agent.control->flags, 0);
+	atomic_store(&agent.control->above, 0);
 	context_gone(n);
 }
 
@@ -172,7 +176,6 @@ static void gates_are_dense_while_some_are_closed(void **state)
 	struct weir_demand_page *page = agent.demand[1];
 
 	(void)state;
-	atomic_store(&agent.control->above, 1);
 	page->word = 1u << 9;
 	page->sms = UNUSED;
 	next_gate(n);
@@ -181,7 +184,6 @@ static void gates_are_dense_while_some_are_closed(void **state)
 	assert_true(eventually(has_interval(GATE_INTERVAL_CONTENDED)));
 	page->sms = 0;
 	page->word = 0;
-	atomic_store(&agent.control->above, 0);
 	end(n);
 }
 

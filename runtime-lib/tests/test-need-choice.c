@@ -145,7 +145,6 @@ static void nothing_is_measured_while_the_work_never_ends(void **state)
 	unsigned n = begin_beside(7);
 
 	(void)state;
-	atomic_store(&need_choices_of(client)->idle_at, 0);
 	driver->streams_busy = 1;
 	usleep(150000);
 	for (unsigned i = 0; i < 200; i++) {
