@@ -177,6 +177,7 @@ $(foreach t,$(FORMED_TESTS),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-
 $(foreach t,test-expect test-expect-later,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/hinted.c))
 $(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-stream-level test-demand test-demand-pages test-demand-pages-change test-need-choice test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
 $(foreach t,test-demand-pages test-demand-pages-change test-need-choice,$(eval $t_SRC += runtime-lib/tests/needing.c))
+$(foreach t,test-demand test-demand-pages-change,$(eval $t_SRC += runtime-lib/tests/catch.c))
 # Without the rest of libweir: the autotuner is pure.
 UNIT_TESTS += test-autotune-core test-autotune-profile
 test-autotune-core_SRC    := runtime-lib/tests/test-autotune-core.c $(wildcard runtime-lib/autotune/*.c)

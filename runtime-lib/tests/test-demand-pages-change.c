@@ -1,13 +1,12 @@
 /* Demand in the pages of lower levels while pages, levels, needs and agents change. */
+#include "catch.h"
 #include "needing.h"
 
 #include "gates/demand-pages.h"
 #include "gates/priority.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define THREADS NEEDING_STREAM
@@ -185,56 +184,34 @@ static void sums_follow_the_last_need(void **state)
 	end(n);
 }
 
-/* What another thread does between the pages of two levels. That of level 0 is in a mapping that
- * cannot be written yet. */
-static struct {
-	const struct level_binding *before;
-	struct level_binding binding, next;
-	struct page page;
-	void (*meanwhile)(void);
-} caught;
+/* The client's binding, and that with the page that is caught. */
+static const struct level_binding *before;
+static struct level_binding *binding;
 
-static void on_fault(int signal)
-{
-	(void)signal;
-	mprotect(caught.page.memory, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE);
-	caught.meanwhile();
-	caught.meanwhile = NULL;
-}
-
-/* The client needs 1 SM; returns when all pages say so, and what happens @meanwhile. */
+/* The client needs 1 SM; returns when all pages say so, and what happens @meanwhile, between those
+ * of the two levels. */
 static void publish_and(void (*meanwhile)(void))
 {
-	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, before;
-
-	caught.before = atomic_load(&client->binding);
-	caught.binding = *caught.before;
-	caught.page = *caught.before->below[0];
-	caught.page.memory =
-		mmap(NULL, WEIR_PAGE_SIZE, PROT_NONE, MAP_SHARED, agent.demand_fds[0], 0);
-	assert_true(caught.page.memory != MAP_FAILED);
-	caught.binding.below[0] = &caught.page;
-	caught.meanwhile = meanwhile;
-	sigaction(SIGSEGV, &action, &before);
-	atomic_store(&client->binding, &caught.binding);
+	before = atomic_load(&client->binding);
+	binding = catch_write(meanwhile);
+	atomic_store(&client->binding, binding);
 	sms_raise(client, 1);
-	pages_set(client, &caught.binding);
-	sigaction(SIGSEGV, &before, NULL);
-	assert_null(caught.meanwhile);
+	pages_set(client, binding);
+	assert_true(is_caught());
 }
 
 static void withdraw(void)
 {
-	pages_clear(&caught.binding, NULL);
+	pages_clear(binding, NULL);
 	pages_withdraw(client, atomic_load(&client->binding), 0);
-	atomic_store(&client->binding, caught.before);
+	atomic_store(&client->binding, before);
 	assert_true(all_clear());
 }
 
 static void need_more(void)
 {
 	sms_raise(client, 3);
-	pages_set(client, &caught.binding);
+	pages_set(client, binding);
 }
 
 static void the_need_grows_while_it_is_shown(void **state)
@@ -250,9 +227,11 @@ static void the_need_grows_while_it_is_shown(void **state)
 
 static void go_to_level_1(void)
 {
-	caught.next = caught.binding;
-	caught.next.level = 1;
-	demand_move(client, &caught.next);
+	static struct level_binding next;
+
+	next = *binding;
+	next.level = 1;
+	demand_move(client, &next);
 }
 
 static void the_level_falls_while_the_need_is_shown(void **state)

@@ -2,13 +2,11 @@
 #include "gates/demand.h"
 #include "client/link.h"
 
-#include "inside.h"
+#include "catch.h"
 
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -217,37 +215,13 @@ static void work_is_told_if_somebody_wants_to_know(void **state)
 	gone(n);
 }
 
-/* What another thread does at the very moment in which bits are set. The demand word is then in a
- * page that cannot be written yet. */
-static struct {
-	struct level_binding binding;
-	struct page page;
-	void (*meanwhile)(void);
-} caught;
-
-static void on_fault(int signal)
+/* The client's binding, at level 1, whose first write is caught. */
+static struct level_binding *caught_at_1(void (*meanwhile)(void))
 {
-	(void)signal;
-	mprotect(caught.page.memory, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE);
-	if (caught.meanwhile)
-		caught.meanwhile();
-	caught.meanwhile = NULL;
-}
+	struct level_binding *binding = catch_write(meanwhile);
 
-/* The client's binding, at level 1, but with another mapping of its word. */
-static void catch_set(void (*meanwhile)(void))
-{
-	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
-
-	caught.binding = *atomic_load(&client->binding);
-	caught.page = *caught.binding.below[0];
-	caught.page.memory =
-		mmap(NULL, WEIR_PAGE_SIZE, PROT_NONE, MAP_SHARED, agent.demand_fds[0], 0);
-	assert_true(caught.page.memory != MAP_FAILED);
-	caught.binding.level = 1;
-	caught.binding.below[0] = &caught.page;
-	caught.meanwhile = meanwhile;
-	sigaction(SIGSEGV, &action, NULL);
+	binding->level = 1;
+	return binding;
 }
 
 static unsigned of_context;
@@ -265,9 +239,8 @@ static void speculative_demand_ends_with_the_work_it_was_for(void **state)
 	of_context = context_welcomed(1);
 	finish_work(of_context);
 	usleep(50000);
-	catch_set(launch_and_finish);
-	demand_set_speculatively(client, &caught.binding);
-	assert_null(caught.meanwhile);
+	demand_set_speculatively(client, caught_at_1(launch_and_finish));
+	assert_true(is_caught());
 	assert_true(eventually(!shown()));
 	gone(of_context);
 }
@@ -285,9 +258,8 @@ static void demand_that_moves_ends_with_its_work(void **state)
 	driver->streams_busy = 1;
 	of_context = context_welcomed(1);
 	assert_true(shown());
-	catch_set(finish_now);
-	demand_move(client, &caught.binding);
-	assert_null(caught.meanwhile);
+	demand_move(client, caught_at_1(finish_now));
+	assert_true(is_caught());
 	assert_true(eventually(!shown()));
 	gone(of_context);
 }
