@@ -37,8 +37,8 @@ $1_STATIC   := agent base
 $1_LIBS     := -lcmocka -lm
 endef
 $(foreach t,$(COEXEC_TESTS),$(eval $(call coexec-test,$t)))
-$(foreach t,test-coexec-plan test-coexec-members,$(eval $t_SRC += agent/tests/coexec-world.c))
-$(foreach t,test-coexec-pairs test-coexec-queue,$(eval $t_SRC += agent/tests/coexec-gpu.c))
+$(foreach t,test-coexec-plan test-coexec-members,$(eval $t_SRC += agent/tests/coexec-world.c agent/tests/coexec-begin.c))
+$(foreach t,test-coexec-pairs test-coexec-queue,$(eval $t_SRC += agent/tests/coexec-gpu.c agent/tests/coexec-begin.c))
 
 FUZZERS += fuzz-trace
 fuzz-trace_SRC          := agent/tests/fuzz/fuzz-trace.c agent/scheduler/trace.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)

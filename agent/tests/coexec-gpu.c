@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coexec-begin.h"
+
 #include "weir/base.h"
 
 #define STEP   100000ull
@@ -40,13 +42,6 @@ static unsigned below(unsigned n)
 {
 	state = state * 6364136223846793005ull + 1442695040888963407ull;
 	return (unsigned)((state >> 33) % n);
-}
-
-static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
-{
-	(void)queues;
-	(void)entry;
-	(void)held;
 }
 
 static unsigned fit(unsigned kernel)
@@ -138,15 +133,11 @@ void come(uint64_t work)
 void begin(uint64_t work)
 {
 	world.now += MS;
-	run_queues_init(&world.queues, &policy_coexec, &policy_defaults, hold);
-	world.queues.memory = &world.found;
-	world.queues.levels[0].all_concurrent = world.queues.levels[0].bounds = true;
+	coexec_begin(&world.queues, &world.found, world.entries, N);
 	for (unsigned i = 0; i < N; i++) {
-		struct run_queue_entry *entry = &world.entries[i];
-		*entry = (struct run_queue_entry){.weight = 100};
-		run_queues_add(&world.queues, entry);
-		entry->coexec.kernel.number = i + 1;
-		memcpy(entry->coexec.kernel.parts, curve_parts[i], sizeof(curve_parts[i]));
+		struct coexec_kernel *kernel = &world.entries[i].coexec.kernel;
+		kernel->number = i + 1;
+		memcpy(kernel->parts, curve_parts[i], sizeof(curve_parts[i]));
 		world.done[i] = 0;
 		world.reported[i] = 0;
 		world.ended[i] = world.now;

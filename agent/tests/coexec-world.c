@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "coexec-begin.h"
+
 #include "weir/base.h"
 
 #define STEP   500000ull
@@ -28,32 +30,21 @@ const struct coexec_plan *plan(void)
 	return &world.queues.levels[0].plan;
 }
 
-static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
-{
-	(void)queues;
-	(void)entry;
-	(void)held;
-}
-
 void begin(unsigned n, const struct program *const *programs)
 {
 	world.n = n;
 	world.now += MS;
-	run_queues_init(&world.queues, &policy_coexec, &policy_defaults, hold);
-	world.queues.memory = &world.found;
-	world.queues.levels[0].all_concurrent = world.queues.levels[0].bounds = true;
+	coexec_begin(&world.queues, &world.found, world.entries, n);
 	for (unsigned i = 0; i < n; i++) {
-		struct run_queue_entry *entry = &world.entries[i];
-		*entry = (struct run_queue_entry){.weight = 100};
-		run_queues_add(&world.queues, entry);
+		struct coexec_kernel *kernel = &world.entries[i].coexec.kernel;
 		world.programs[i] = programs[i];
 		world.done[i] = world.reported[i] = 0;
 		world.launched[i] = FIT;
 		world.most_held[i] = world.held_since[i] = 0;
 		/* Which program it is, for the memory of pairs. */
-		entry->coexec.kernel.number = (uintptr_t)programs[i];
+		kernel->number = (uintptr_t)programs[i];
 		for (unsigned r = 0; r < WEIR_SM_RESOURCES && !programs[i]->unbounded; r++)
-			entry->coexec.kernel.parts[r] = WEIR_SM_PARTS / FIT;
+			kernel->parts[r] = WEIR_SM_PARTS / FIT;
 	}
 }
 
