@@ -149,8 +149,8 @@ def single_kernels(bench):
 def leaves(bench):
     """HIGH's single kernels beside a loop that has all SMs. How soon the loop leaves is from the moment that HIGH's demand is
     shown until its last block has told the host, as a thread beside the loop sees both."""
-    pool = pool_of(bench)
-    pool.set_policy("hpf")
+    bench.node.share_gpu(mps=bench.mode == MPS)
+    pool_of(bench).set_policy("hpf")
     alone = single_kernels(bench)
     argv = ports.argv_of(bench, "loop-throttle", way="look", seconds=ENDLESS, leaves=1, threads=128, blocks=2 if bench.node.simulated else 132)
     throttle = bench.node.start("throttle", argv, "low", True, mps=ports.under_mps(bench, True))
