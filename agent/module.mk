@@ -64,10 +64,12 @@ MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-pods test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-recording test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
+# On a synthetic rate curve.
+MIN_RATE_TESTS := test-min-rate-steady test-min-rate-requests
 MPS_TESTS := test-mps test-mps-supervisor
 # One GPU.
 GPU_TESTS := test-gpu test-gpu-sms test-max-blocking-time
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region $(GPU_TESTS) test-yield test-yield-trial test-min-rate test-slices test-limit test-channels test-process-use \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region $(GPU_TESTS) test-yield test-yield-trial test-min-rate $(MIN_RATE_TESTS) test-slices test-limit test-channels test-process-use \
                test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache $(MPS_TESTS) test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
@@ -82,6 +84,7 @@ MODEL_TESTS := test-compute-limit test-min-rates
 $(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)$(eval $t_LDFLAGS := -Wl,--wrap=channels_ran))
 test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find)
 test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
+$(foreach t,$(MIN_RATE_TESTS),$(eval $t_SRC += agent/tests/min-rate-model.c))
 $(foreach t,$(MPS_TESTS),$(eval $t_SRC += agent/tests/mps-fixture.c))
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
