@@ -61,7 +61,9 @@ endif
 
 # A whole agent, with fake pods and identities.
 MEMORY_TESTS := test-memory test-memory-limits
-WHOLE_AGENT := test-agent test-agent-pods test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered test-agent-pipes
+# Mode mps-per-level.
+PIPES_TESTS := test-agent-pipes test-agent-servers
+WHOLE_AGENT := test-agent test-agent-pods test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered $(PIPES_TESTS)
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-recording test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
 # On a synthetic rate curve.
@@ -95,7 +97,8 @@ $(foreach t,$(COMPILE_TESTS) $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile
 $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
 	pods_find pods_search pods_each pods_connected pods_hurry)))
-test-agent-pipes_LDFLAGS += $(test-channels_LDFLAGS)
+$(foreach t,$(PIPES_TESTS),$(eval $t_SRC += agent/tests/pipes-fixture.c)\
+	$(eval $t_LDFLAGS += $(test-channels_LDFLAGS)))
 $(foreach t,test-agent-unregistered test-overruns,$(eval $t_SRC += agent/tests/fake-server.c)\
 	$(eval $t_LDFLAGS += -Wl$(comma)--wrap=mps_end_work))
 
@@ -105,13 +108,13 @@ test-health_CPPFLAGS := $(agent_CPPFLAGS)
 test-health_STATIC   := node base
 test-health_LIBS     := -lcmocka -lyaml
 
-$(MPS_TESTS:%=$(B)/tests/%) $(B)/tests/test-agent-pipes: | $(B)/lib/libweir-mps.so $(B)/bin/sim-mps-control $(B)/bin/weir-mps
+$(patsubst %,$(B)/tests/%,$(MPS_TESTS) $(PIPES_TESTS)): | $(B)/lib/libweir-mps.so $(B)/bin/sim-mps-control $(B)/bin/weir-mps
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox
 UNSANITIZED += test-sandbox
 # They execute programs, or need filters of system calls or open_tree(), which qemu does not have.
-UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-pods test-agent-hostile test-agent-pipes $(MPS_TESTS) test-region
+UNEMULATED  += test-sandbox $(COMPILE_TESTS) test-agent-compile test-agent-profiles test-agent test-agent-pods test-agent-hostile $(PIPES_TESTS) $(MPS_TESTS) test-region
 test-sandbox_SRC  := agent/tests/test-sandbox.c agent/compile/sandbox.c
 test-sandbox_LIBS := -lcmocka
 
