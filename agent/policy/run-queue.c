@@ -1,14 +1,14 @@
 #include "policy/run-queue.h"
 
-#include "policy/coexec/plan.h"
-
 #include <string.h>
 
 #include <utlist.h>
 
-#include "weir/base.h"
+#include "policy/coexec/plan.h"
+#include "policy/holds.h"
+#include "policy/waiting.h"
 
-#define LEAD_PART 20 /* of an objective, that a client comes sooner than it must */
+#include "weir/base.h"
 
 void run_queues_init(struct run_queues *queues, const struct policy *policy,
 		     const struct policy_settings *settings, run_queues_hold_fn *hold)
@@ -25,14 +25,6 @@ static void set_now(struct run_queues *queues, uint64_t now)
 {
 	for (unsigned level = 0; level < WEIR_LEVELS; level++)
 		queues->levels[level].now = now;
-}
-
-static void set_hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
-{
-	if (entry->held == held)
-		return;
-	entry->held = held;
-	queues->hold(queues, entry, held);
 }
 
 /* The smallest objective of all active clients; there are few with one. */
@@ -66,62 +58,6 @@ static void count(struct run_queue *queue, const struct run_queue_entry *entry, 
 		queue->candidate = NULL;
 }
 
-static struct run_queue_entry *find_first(const struct run_queue *queue)
-{
-	struct run_queue_entry *entry, *first = NULL;
-	uint64_t smallest = 0;
-
-	DL_FOREACH (queue->waiting, entry) {
-		uint64_t rank = queue->policy->rank(entry);
-		if (!first || rank < smallest) {
-			first = entry;
-			smallest = rank;
-		}
-	}
-	return first;
-}
-
-/* @entry waits now. */
-static void note_waiting(struct run_queue *queue, const struct run_queue_entry *entry)
-{
-	const struct policy *policy = queue->policy;
-
-	queue->n_free += !entry->held;
-	if (queue->candidate && policy->preempts &&
-	    policy->rank(entry) < policy->rank(queue->candidate))
-		queue->candidate = entry;
-}
-
-static void withdraw(struct run_queue *queue, struct run_queue_entry *entry)
-{
-	DL_DELETE(queue->waiting, entry);
-	queue->n_free -= !entry->held;
-	if (queue->candidate == entry)
-		queue->candidate = NULL;
-}
-
-/* When @entry must be current, with a part of the objective left for what nobody reports: the rest
- * of a kernel, the hardware's switch. Its objective counts until it has been current once since its
- * work arrived. A concurrent client that is not held waits for nothing. */
-static uint64_t due_of(const struct run_queue *queue, const struct run_queue_entry *entry)
-{
-	uint64_t aging = queue->settings->aging, due = POLICY_NEVER;
-	uint64_t lead = queue->settings->late;
-
-	if (queue->concurrent && !entry->held)
-		return POLICY_NEVER;
-	if (aging < POLICY_NEVER - entry->waiting_since)
-		due = entry->waiting_since + aging;
-	if (entry->slo && !entry->waited) {
-		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0) +
-			entry->slo / LEAD_PART;
-		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
-		if (entry->arrived + wait < due)
-			due = entry->arrived + wait;
-	}
-	return due;
-}
-
 static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 {
 	struct run_queue *queue = entry->queue;
@@ -135,9 +71,9 @@ static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 	if (queues->policy->arrived)
 		queues->policy->arrived(entry);
 	DL_APPEND(queue->waiting, entry);
-	note_waiting(queue, entry);
+	waiting_note(queue, entry);
 	find_objective(queue);
-	queue->due = smaller(queue->due, due_of(queue, entry));
+	queue->due = smaller(queue->due, waiting_due(queue, entry));
 }
 
 static void leave(struct run_queues *queues, struct run_queue_entry *entry)
@@ -147,12 +83,12 @@ static void leave(struct run_queues *queues, struct run_queue_entry *entry)
 	if (queue->current == entry)
 		queue->current = NULL;
 	else
-		withdraw(queue, entry);
+		waiting_withdraw(queue, entry);
 	entry->active = false;
 	entry->left = queue->now;
 	count(queue, entry, -1);
 	find_objective(queue);
-	set_hold(queues, entry, false);
+	holds_set(queues, entry, false);
 }
 
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
@@ -254,43 +190,6 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 	}
 }
 
-/* The waiting client that must be current before all others. By age that is the first in the list,
- * if all of them wait. */
-static struct run_queue_entry *find_urgent(const struct run_queue *queue)
-{
-	struct run_queue_entry *entry, *first = queue->waiting;
-	uint64_t earliest = first ? due_of(queue, first) : POLICY_NEVER;
-
-	if (queue->n_slo == 0 && !queue->concurrent)
-		return first;
-	DL_FOREACH (queue->waiting, entry) {
-		uint64_t due = due_of(queue, entry);
-		if (due < earliest) {
-			earliest = due;
-			first = entry;
-		}
-	}
-	return first;
-}
-
-/* The client that must be current now; NULL: none. */
-static struct run_queue_entry *find_due(const struct run_queue *queue)
-{
-	struct run_queue_entry *urgent = queue->now < queue->due ? NULL : find_urgent(queue);
-
-	return urgent && due_of(queue, urgent) <= queue->now ? urgent : NULL;
-}
-
-/* A client that never ran has waited all the time, so it keeps its place in the queue. */
-static void put_back(struct run_queue *queue, struct run_queue_entry *entry)
-{
-	struct run_queue_entry *after = queue->waiting;
-
-	while (after && after->waiting_since <= entry->waiting_since)
-		after = after->next;
-	DL_PREPEND_ELEM(queue->waiting, after, entry);
-}
-
 static void stop(struct run_queue *queue)
 {
 	struct run_queue_entry *entry = queue->current;
@@ -303,18 +202,18 @@ static void stop(struct run_queue *queue)
 		entry->waited = true;
 		DL_APPEND(queue->waiting, entry);
 	} else {
-		put_back(queue, entry);
+		waiting_put_back(queue, entry);
 	}
 	if (queue->policy->ended)
 		queue->policy->ended(entry, left);
-	note_waiting(queue, entry);
+	waiting_note(queue, entry);
 }
 
 static void start(struct run_queue *queue, struct run_queue_entry *entry, bool forced)
 {
 	const struct policy *policy = queue->policy;
 
-	withdraw(queue, entry);
+	waiting_withdraw(queue, entry);
 	queue->forced = forced;
 	queue->current = entry;
 	queue->started = queue->now;
@@ -332,7 +231,7 @@ static bool preempted(struct run_queue *queue)
 	if (!policy->preempts)
 		return false;
 	if (!queue->candidate)
-		queue->candidate = find_first(queue);
+		queue->candidate = waiting_first(queue);
 	if (queue->concurrent)
 		return policy->rank(queue->candidate) < policy->rank(queue->current);
 	return policy->preempts(queue->candidate, queue->current);
@@ -349,64 +248,6 @@ static bool vacate(struct run_queue *queue, bool due)
 	return over;
 }
 
-/* Whether @entry must not run beside the current client. */
-static bool must_wait(const struct run_queue *queue, const struct run_queue_entry *entry)
-{
-	const struct run_queue_entry *running = queue->current;
-
-	if (running->group && entry->group == running->group)
-		return false;
-	return !queue->concurrent || queue->forced || queue->policy->preempts(running, entry);
-}
-
-/* @entry may not run concurrently any more, and begins to wait. If it did not run while it could,
- * it keeps its place in the queue. */
-static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry)
-{
-	if (!entry->ran)
-		return;
-	entry->ran = false;
-	entry->waiting_since = queue->now;
-	entry->waited = true;
-	DL_DELETE(queue->waiting, entry);
-	DL_APPEND(queue->waiting, entry);
-}
-
-static void hold_some(struct run_queues *queues, struct run_queue *queue)
-{
-	struct run_queue_entry *entry, *next;
-
-	queue->n_free = 0;
-	DL_FOREACH_SAFE (queue->waiting, entry, next) {
-		bool held = must_wait(queue, entry);
-		if (queue->concurrent && held && !entry->held)
-			wait_from_now(queue, entry);
-		set_hold(queues, entry, held);
-		queue->n_free += !held;
-	}
-}
-
-/* Most entries that are not held yet are at the list's end. */
-static void hold_all(struct run_queues *queues, struct run_queue *queue)
-{
-	struct run_queue_entry *entry = queue->waiting;
-
-	for (; entry && queue->n_free > 0; entry = entry->prev) {
-		queue->n_free -= !entry->prev->held;
-		set_hold(queues, entry->prev, true);
-	}
-}
-
-static void write_holds(struct run_queues *queues, struct run_queue *queue)
-{
-	if (queue->current && (queue->current->group || queue->concurrent))
-		hold_some(queues, queue);
-	else
-		hold_all(queues, queue);
-	if (queue->current)
-		set_hold(queues, queue->current, false);
-}
-
 /* Clients that could run concurrently so far begin to wait when they cannot. */
 static void set_concurrent(struct run_queue *queue)
 {
@@ -417,7 +258,7 @@ static void set_concurrent(struct run_queue *queue)
 	if (queue->concurrent && !concurrent) {
 		DL_FOREACH_SAFE (queue->waiting, entry, next)
 			if (!entry->held)
-				wait_from_now(queue, entry);
+				waiting_from_now(queue, entry);
 	}
 	/* Holds depend on remaining times, which change all the time. */
 	if (queue->concurrent || concurrent)
@@ -436,7 +277,7 @@ static bool leave_to_slices(struct run_queues *queues, struct run_queue *queue)
 
 	DL_FOREACH (queue->waiting, entry) {
 		if (sliced)
-			set_hold(queues, entry, false);
+			holds_set(queues, entry, false);
 		else if (queue->sliced)
 			entry->waiting_since = queue->now;
 	}
@@ -447,7 +288,7 @@ static bool leave_to_slices(struct run_queues *queues, struct run_queue *queue)
 		queue->started = queue->now;
 	}
 	if (sliced && queue->current)
-		set_hold(queues, queue->current, false);
+		holds_set(queues, queue->current, false);
 	queue->sliced = sliced;
 	return sliced;
 }
@@ -467,19 +308,19 @@ static void decide(struct run_queues *queues, struct run_queue *queue)
 	    (queue->forced || queue->now < queue->due))
 		return;
 	while (queue->waiting) {
-		struct run_queue_entry *due = find_due(queue);
+		struct run_queue_entry *due = waiting_due_now(queue);
 		if (!vacate(queue, due != NULL))
 			break;
-		start(queue, due ? due : find_first(queue), due != NULL);
+		start(queue, due ? due : waiting_first(queue), due != NULL);
 		/* The policy may say: not now. */
 		if (queue->allowed > 0)
 			break;
 	}
-	write_holds(queues, queue);
+	holds_write(queues, queue);
 	if (queue->current != before && before && (before->held || !queue->concurrent))
 		queue->switches++;
-	urgent = find_urgent(queue);
-	queue->due = urgent ? due_of(queue, urgent) : POLICY_NEVER;
+	urgent = waiting_urgent(queue);
+	queue->due = urgent ? waiting_due(queue, urgent) : POLICY_NEVER;
 	queue->settled = true;
 }
 
