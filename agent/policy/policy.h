@@ -15,6 +15,8 @@
 
 #include "policy/coexec/coexec.h"
 
+#include "weir/protocol.h"
+
 #define POLICY_NEVER        UINT64_MAX
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */
 #define POLICY_AGING        100000000ull
@@ -100,6 +102,19 @@ struct run_queue {
 
 	/* The policy's, zero at first. */
 	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
+};
+
+struct run_queues;
+typedef void run_queues_hold_fn(struct run_queues *queues, struct run_queue_entry *entry,
+				bool held);
+
+/* All of a GPU: run-queue.h. */
+struct run_queues {
+	const struct policy *policy;
+	struct policy_settings settings; /* with the aging that is in force */
+	run_queues_hold_fn *hold;
+	struct run_queue levels[WEIR_LEVELS]; /* the caller sets all_concurrent and bounds */
+	struct coexec_memory *memory;         /* the caller's; NULL: none */
 };
 
 /* `state` of an entry or a run queue, as a pointer to the policy's own type. */

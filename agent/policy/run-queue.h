@@ -19,20 +19,6 @@
 
 #include "policy/policy.h"
 
-#include "weir/protocol.h"
-
-struct run_queues;
-typedef void run_queues_hold_fn(struct run_queues *queues, struct run_queue_entry *entry,
-				bool held);
-
-struct run_queues {
-	const struct policy *policy;
-	struct policy_settings settings; /* with the aging that is in force */
-	run_queues_hold_fn *hold;
-	struct run_queue levels[WEIR_LEVELS]; /* the caller sets all_concurrent and bounds */
-	struct coexec_memory *memory;         /* the caller's; NULL: none */
-};
-
 /* Without clients. */
 void run_queues_init(struct run_queues *queues, const struct policy *policy,
 		     const struct policy_settings *settings, run_queues_hold_fn *hold);
