@@ -35,10 +35,18 @@ void candidate_add(struct candidate *candidate, const struct autotune_sample *sa
 		candidate->least_spoiled = sample->ns;
 }
 
+/* At most so many of the clean samples, and of the spoiled ones. */
+static void keep(struct candidate *candidate, unsigned most)
+{
+	candidate->clean = smaller(candidate->clean, most);
+	candidate->spoiled = smaller(candidate->spoiled, most);
+	if (!candidate->spoiled)
+		candidate->least_spoiled = 0;
+}
+
 static void forget(struct candidate *candidate)
 {
-	candidate->clean = candidate->spoiled = 0;
-	candidate->least_spoiled = 0;
+	keep(candidate, 0);
 }
 
 static unsigned seen(const struct candidate *candidate)
@@ -292,9 +300,11 @@ static int32_t first_grants(const struct autotuner *tuner, const struct autotune
 void candidate_compare(struct autotuner *tuner, const struct autotune_situation *at,
 		       uint32_t candidate)
 {
-	/* Both are measured at the same time: the kernel may have had less to do before. */
-	if (tuner->state != AUTOTUNE_COMPARING || !is_in_the_way(tuner, at, NATIVE_COSTLY_NS))
-		forget(&tuner->candidates[0]);
+	bool serve_all = tuner->state == AUTOTUNE_COMPARING && is_in_the_way(tuner, at, 0);
+
+	/* Both are measured at the same time: the kernel may have had less to do before. But
+	 * native launches that higher-level clients wait for serve all candidates. */
+	keep(&tuner->candidates[0], serve_all ? NATIVES_URGENT : 0);
 	tuner->rechecked = false;
 	tuner->native_at = at->now;
 	atomic_store(&tuner->native_grants, 0);
@@ -443,7 +453,7 @@ void candidates_advance(struct autotuner *tuner, const struct autotune_situation
 	} else if (!seen(tried)) {
 		if (natives % REGRANT_EVERY == REGRANT_EVERY - 1)
 			atomic_store(&tuner->form_grants, 1);
-	} else if (!tuner->rechecked && is_hopeless(tuner, tried)) {
+	} else if (!tuner->rechecked && is_hopeless(tuner, tried) && !is_in_the_way(tuner, at, 0)) {
 		recheck(tuner, tried);
 	} else if (is_compared(tuner, at, tried)) {
 		next_candidate(tuner, at);

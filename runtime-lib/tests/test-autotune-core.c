@@ -419,6 +419,20 @@ static void a_hopeless_candidate_is_launched_once(void **state)
 	}
 }
 
+/* Each of its native launches is what a higher-level client may find. */
+static void hopeless_candidates_are_compared_with_few_native_launches_below_others(void **state)
+{
+	struct model m;
+
+	(void)state;
+	model_begin(&m, WAITING_URGENT, 5000000, 3);
+	assert_true(m.tuner->n > 2);
+	model_settle(&m);
+	assert_in_range(m.natives, 1, 2);
+	assert_true(m.at.now >= m.natives * NATIVE_URGENT_NS);
+	free(m.tuner);
+}
+
 static void a_form_that_is_never_launched_is_given_up(void **state)
 {
 	struct model m;
@@ -488,6 +502,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_median_decides_and_the_smaller_of_two),
 		cmocka_unit_test(overheads_have_limits),
 		cmocka_unit_test(a_hopeless_candidate_is_launched_once),
+		cmocka_unit_test(
+			hopeless_candidates_are_compared_with_few_native_launches_below_others),
 		cmocka_unit_test(a_form_that_is_never_launched_is_given_up),
 		cmocka_unit_test(a_kernel_that_stays_slower_is_tuned_again),
 		cmocka_unit_test(a_chain_that_was_too_short_is_long_for_eight_launches),
