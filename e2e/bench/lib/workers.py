@@ -121,6 +121,12 @@ class WorkerPool:
         client.tell("passes", passes)
         client.answer(60)
 
+    def context(self, mode, job):
+        """Bytes of registers and shared memory that a block of its kernel takes of an SM."""
+        client = self.workers[mode, job].client
+        client.tell("context")
+        return client.answer(60)["context"]
+
     def turnaround(self, mode, job, passes):
         """us from the launch to the end, alone."""
         self.tell_passes(mode, job, passes)

@@ -7,11 +7,13 @@
  *   several BEGIN N DEPTH PRIORITY     the same, N rounds
  *   again BEGIN END WAIT PRIORITY      a round, and WAIT after its end the next, from BEGIN to END
  *   passes N                           the number of passes of --kernel from now on
+ *   context                            what a block of --kernel takes of an SM
  *
  * PRIORITY is 0, or 1 for a stream of the greatest priority. The answer is a line of JSON: `rounds`
- * with [launch, end] of each round, `ends` of all other rounds, both in ns after BEGIN, or
- * `passes`. A round is `missed` if the one before ended after its time. At the end of the input the
- * worker checks the results of a last round.
+ * with [launch, end] of each round, `ends` of all other rounds, both in ns after BEGIN,
+ * `passes`, or `context` with the bytes of registers and shared memory. A round is `missed` if the
+ * one before ended after its time. At the end of the input the worker checks the results of a last
+ * round.
  *
  * With --kernel NAME a round is one launch, the first one of that kernel in the benchmark, with N
  * passes over its data: the grid is N deep, which none of these kernels looks at. So a kernel lasts
@@ -31,6 +33,7 @@
 #define PASSES_MAX  60000u /* a grid is at most 65535 deep */
 #define WAIT_MAX_NS 10000000000u
 #define LEAD_NS     3000000u /* before a round, to renew what it changes */
+#define REGISTERS   8u       /* of a thread, given out together */
 
 struct choice {
 	const char *only, *class, *kernel;
@@ -197,6 +200,22 @@ static void set_passes(struct worker *worker, unsigned passes)
 	printf("{\"passes\":%u}\n", passes);
 }
 
+static void print_context(const struct worker *worker)
+{
+	if (!worker->single)
+		workload_fail("context: no --kernel");
+	const struct shape *shape = &worker->single->shape;
+	CUfunction function = worker->single->kernel->function;
+	unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
+	int registers, shared;
+
+	CU(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+	CU(cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function));
+	unsigned given = ((unsigned)registers + REGISTERS - 1) / REGISTERS * REGISTERS;
+	printf("{\"context\":%zu}\n",
+	       (size_t)threads * given * sizeof(uint32_t) + (unsigned)shared + shape->shared);
+}
+
 typedef void run_fn(struct worker *worker, uint64_t begin, uint64_t second, uint64_t third);
 
 static const struct verb {
@@ -237,6 +256,8 @@ static void execute(struct worker *worker, const char *line)
 
 	if (sscanf(line, "passes %u", &passes) == 1)
 		set_passes(worker, passes);
+	else if (strcmp(line, "context\n") == 0)
+		print_context(worker);
 	else
 		run(worker, line);
 	fflush(stdout);
