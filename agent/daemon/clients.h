@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/decider.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #include "weir/loop.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/gpu-socket.h"
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/tenants.h"
 #include "shm/memory.h"

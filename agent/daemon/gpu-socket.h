@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/server.h"
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 
 struct gpu_sockets;
 

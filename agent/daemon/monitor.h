@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 
 #include "weir/health.h"
 #include "weir/loop.h"

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "mps/mps.h"
 #include "scheduler/client.h"
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 
 #define PIPES_PRUNE_NS 10000000000ull
 

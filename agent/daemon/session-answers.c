@@ -95,7 +95,7 @@ bool session_welcome(struct session *session)
 	struct gpu *gpu;
 	int r = find_gpu(session, session->hello.gpu, &gpu);
 
-	gpu_format_id(session->hello.gpu, id);
+	gpu_id_format(session->hello.gpu, id);
 	if (r > 0) {
 		snprintf(text, sizeof(text), "no GPU %s here", id);
 		return session_refuse(session, WEIR_REFUSED_GPU, text);

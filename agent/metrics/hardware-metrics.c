@@ -1,7 +1,7 @@
 #include "metrics/metrics.h"
 
 #include "common/metric.h"
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 
 /* What the thread of a GPU's channel groups counted, at one time. */
 struct row {

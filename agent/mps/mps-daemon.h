@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/server.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "mps/mps-process.h"
 
 #include "weir/loop.h"

@@ -356,7 +356,7 @@ bool mps_supervisor_next(int fd, struct mps_request *out)
 		else if (n != sizeof(request) || request.level >= WEIR_LEVELS)
 			continue;
 		if (request.gpu[sizeof(request.gpu) - 1] != '\0' ||
-		    !gpu_parse_id(request.gpu, uuid))
+		    !gpu_id_parse(request.gpu, uuid))
 			continue;
 		*out = request;
 		return true;

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "common/program-run.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu-id.h"
 
 #include "weir/loop.h"
 

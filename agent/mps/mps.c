@@ -77,7 +77,7 @@ int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config
 		return 0;
 	mps_program_find(&mps->program, config);
 	for (const struct dirent *entry; (entry = readdir(dir));) {
-		if (!gpu_parse_id(entry->d_name, uuid))
+		if (!gpu_id_parse(entry->d_name, uuid))
 			continue;
 		adopt(mps, entry->d_name, MPS_ALL);
 		for (uint8_t level = 0; level < WEIR_LEVELS; level++)

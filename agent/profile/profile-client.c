@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"

@@ -1,7 +1,7 @@
 /* Tells of clients that ran although they were held (scheduler/preemption.h). */
 #pragma once
 
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 struct events;
 struct pods;

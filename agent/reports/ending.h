@@ -7,7 +7,7 @@
 #pragma once
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 struct events;
 struct mps;

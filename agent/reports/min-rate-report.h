@@ -2,7 +2,7 @@
  * beside those of other pods of the GPU. */
 #pragma once
 
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 struct events;
 struct pods;

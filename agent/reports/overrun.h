@@ -13,7 +13,7 @@
 
 #include "config/config.h"
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 struct events;
 struct pods;

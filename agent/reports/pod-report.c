@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 
 #include "weir/base.h"
 #include "weir/log.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <uthash.h>
 
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "scheduler/pod-check.h"
 
 #define POD_REPORT_SERIES_MAX 512 /* series of weir_pod_problems */

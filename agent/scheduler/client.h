@@ -10,7 +10,7 @@
 #include "policy/account.h"
 #include "policy/charge.h"
 #include "policy/policy.h"
-#include "scheduler/max-blocking-time.h"
+#include "scheduler/gpu/max-blocking-time.h"
 #include "shm/region.h"
 #include "scheduler/record.h"
 #include "scheduler/yield-trial.h"
@@ -80,7 +80,7 @@ struct client {
 	bool comes_concurrent;    /* WEIR_HELLO_CONCURRENT */
 	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
 				     not */
-	bool paused;              /* gpu_pause() */
+	bool paused;              /* demand_words_pause() */
 	uint64_t old_until;       /* until then its bit may be set at any level: the last agent's */
 
 	struct region_pages pages;

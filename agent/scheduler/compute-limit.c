@@ -1,5 +1,6 @@
 #include "scheduler/compute-limit.h"
 
+#include "scheduler/gpu/demand-words.h"
 #include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
@@ -34,7 +35,7 @@ void compute_limit_refresh(struct gpu *gpu, uint64_t now)
 		gpu->limited |= limited(client) != NULL;
 		if (!limited(client) && client->over_limit) {
 			client->over_limit = false;
-			gpu_pause(gpu, client, false);
+			demand_words_pause(gpu, client, false);
 		}
 	}
 	if (!before)
@@ -131,7 +132,7 @@ static void apply(struct gpu *gpu, const struct tenant *tenant, bool over)
 			continue;
 		/* Each time: work that comes meanwhile shows demand. */
 		if (over || client->over_limit)
-			gpu_pause(gpu, client, over);
+			demand_words_pause(gpu, client, over);
 		client->over_limit = over;
 	}
 }

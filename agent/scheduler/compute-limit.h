@@ -5,7 +5,7 @@
 #pragma once
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 /* Clients of @gpu have come or gone, or limits have changed. */
 void compute_limit_refresh(struct gpu *gpu, uint64_t now);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #define CONTENTION_AMONG_NS      20000000ull /* of work beside others: then shares matter */
 #define CONTENTION_FAST_POLL_MAX 32u         /* clients of a level that are polled fast, at most */

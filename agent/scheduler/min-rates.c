@@ -1,6 +1,7 @@
 #include "scheduler/min-rates.h"
 
 #include "policy/policy.h"
+#include "scheduler/gpu/demand-words.h"
 #include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
@@ -306,9 +307,9 @@ static void apply(struct gpu *gpu, struct client *client, const struct lacking *
 		return;
 	/* Each time: work that comes meanwhile shows demand. */
 	if (leaves || client->paused)
-		gpu_pause(gpu, client, leaves || client->over_limit);
+		demand_words_pause(gpu, client, leaves || client->over_limit);
 	else if (!client->over_limit)
-		gpu_show(gpu, client);
+		demand_words_show(gpu, client);
 }
 
 static uint64_t next_look(const struct gpu *gpu, const struct client *client,
@@ -360,7 +361,7 @@ static void end(struct gpu *gpu, struct client *client)
 {
 	client_set_flag(client, WEIR_CONTROL_LEAVES, false);
 	if (client->leaves && !client->over_limit)
-		gpu_pause(gpu, client, false);
+		demand_words_pause(gpu, client, false);
 	client->kept_out = client->leaves = false;
 	client->rate = (typeof(client->rate)){0};
 }

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #define MIN_RATES_LOOK_NS    1000000ull   /* between two looks while it and others have work */
 #define MIN_RATES_REQUEST_NS 250000ull    /* the same, if it answers requests */

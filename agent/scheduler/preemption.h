@@ -12,7 +12,7 @@
 #pragma once
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #define PREEMPTION_HOLD_NS 3000000ull /* for so long a held client may go on */
 /* From the end of a hold to the client's work: it is let go on, the others are stopped, and the GPU

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "policy/coexec/memory.h"
 #include "policy/policy.h"
 #include "scheduler/record.h"

@@ -3,7 +3,7 @@
  * work they have (policy.h: slices_now), the run queue decides it. */
 #pragma once
 
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #define SLICE_SHARES_NS 100000000ull /* between two changes of slices: each calls the driver */
 

@@ -2,7 +2,7 @@
 
 #include "policy/yield.h"
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #include "weir/base.h"
 

@@ -12,7 +12,7 @@
 #include "scheduler/compile-container.h"
 #include "kubernetes/container.h"
 #include "hardware/limit.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "policy/min-rate.h"
 #include "policy/objective.h"
 #include "scheduler/tenant-spec.h"

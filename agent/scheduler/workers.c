@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"

@@ -3,7 +3,7 @@
 #include "policy/policy.h"
 #include "policy/yield.h"
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"

@@ -21,7 +21,7 @@ int gpu_set_up(void **state)
 	memset(controls, 0, sizeof(controls));
 	memset(statuses, 0, sizeof(statuses));
 	memset(clients, 0, sizeof(clients));
-	gpu_format_id(gpu.uuid, gpu.id);
+	gpu_id_format(gpu.uuid, gpu.id);
 	for (size_t i = 0; i < countof(clients); i++) {
 		clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
 		clients[i].says_whole = true;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "scheduler/client.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #define GPU_CLIENTS 80
 

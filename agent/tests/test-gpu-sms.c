@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "policy/yield.h"
+#include "scheduler/gpu/demand-words.h"
 #include "scheduler/sms.h"
 #include "scheduler/tenants.h"
 #include "scheduler/yields.h"
@@ -62,14 +63,14 @@ static void test_paused_client_keeps_its_part(void **state)
 	statuses[0].outstanding = statuses[1].outstanding = 1;
 	statuses[0].level = statuses[1].level = 3;
 	statuses[0].demand_sms = 9;
-	gpu_pause(&gpu, &clients[0], true);
-	gpu_pause(&gpu, &clients[1], true);
+	demand_words_pause(&gpu, &clients[0], true);
+	demand_words_pause(&gpu, &clients[1], true);
 	assert_true(word(0) == 0 && page(0)->whole == 0);
 	gpu_sweep(&gpu, loop_now());
 	gpu_sweep(&gpu, loop_now());
 	assert_true(page(0)->sms == 9);
-	gpu_pause(&gpu, &clients[0], false);
-	gpu_pause(&gpu, &clients[1], false);
+	demand_words_pause(&gpu, &clients[0], false);
+	demand_words_pause(&gpu, &clients[1], false);
 	assert_true(word(0) == (a | b) && page(0)->whole == b);
 }
 

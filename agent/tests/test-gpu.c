@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scheduler/gpu/demand-words.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -17,16 +18,16 @@ static void test_ids(void **state)
 	char again[GPU_ID_SIZE];
 
 	(void)state;
-	assert_true(gpu_parse_id(id, uuid));
+	assert_true(gpu_id_parse(id, uuid));
 	assert_int_equal(uuid[0], 0x00);
 	assert_int_equal(uuid[15], 0xff);
-	gpu_format_id(uuid, again);
+	gpu_id_format(uuid, again);
 	assert_string_equal(again, id);
-	assert_false(gpu_parse_id("GPU-00112233-4455-6677-8899-aabbccddeef", uuid));
-	assert_false(gpu_parse_id("GPU-00112233-4455-6677-8899-aabbccddeegg", uuid));
-	assert_false(gpu_parse_id("GPU000112233-4455-6677-8899-aabbccddeeff", uuid));
-	assert_false(gpu_parse_id("GPU-00112233-4455-6677-8899aabbccddeeff--", uuid));
-	assert_false(gpu_parse_id("", uuid));
+	assert_false(gpu_id_parse("GPU-00112233-4455-6677-8899-aabbccddeef", uuid));
+	assert_false(gpu_id_parse("GPU-00112233-4455-6677-8899-aabbccddeegg", uuid));
+	assert_false(gpu_id_parse("GPU000112233-4455-6677-8899-aabbccddeeff", uuid));
+	assert_false(gpu_id_parse("GPU-00112233-4455-6677-8899aabbccddeeff--", uuid));
+	assert_false(gpu_id_parse("", uuid));
 }
 
 static void test_above(void **state)
@@ -126,15 +127,15 @@ static void test_shared_bit(void **state)
 	assert_true(gpu.bits_refused == 0);
 	assert_int_equal(add(63, 2, WEIR_BIT_NONE), WEIR_BIT_SHARED);
 	assert_int_equal(add(64, 1, 5), WEIR_BIT_SHARED);
-	gpu_share(&gpu);
+	demand_words_share(&gpu);
 	assert_true(word(0) == 0);
 	statuses[64].level = 1;
 	statuses[63].level = 2;
 	statuses[64].outstanding = 1;
-	gpu_share(&gpu);
+	demand_words_share(&gpu);
 	assert_true(word(0) == 1ull << 63 && word(1) == 0 && page(0)->whole == 1ull << 63);
 	statuses[63].outstanding = 1;
-	gpu_share(&gpu);
+	demand_words_share(&gpu);
 	assert_true(word(0) == 1ull << 63 && word(1) == 1ull << 63 && word(2) == 0);
 	gpu_remove(&gpu, &clients[63], false);
 	assert_true(word(0) == 1ull << 63 && word(1) == 0);
@@ -179,10 +180,10 @@ static void test_raised_client_gets_a_bit(void **state)
 	assert_int_equal(clients[1].bit, WEIR_BIT_SHARED);
 	assert_int_equal(gpu.n_shared, 1);
 	statuses[1].outstanding = 1;
-	gpu_share(&gpu);
+	demand_words_share(&gpu);
 	assert_true(word(0) == 0); /* its own gates of level 0 wait for that word */
 	statuses[1].level = 1;
-	gpu_share(&gpu);
+	demand_words_share(&gpu);
 	assert_true(word(0) == 1ull << WEIR_BIT_SHARED);
 	gpu_set_level(&gpu, &clients[1], 0);
 	assert_true(word(0) == 0);
@@ -200,11 +201,11 @@ static void test_unclaimed_bits_are_cleared(void **state)
 	gpu_sweep(&gpu, now);
 	assert_true(word(0) == (a | b)); /* it may have been set just now */
 	statuses[0].outstanding = 1;
-	gpu_sweep(&gpu, now + GPU_CLAIM_NS);
+	gpu_sweep(&gpu, now + DEMAND_WORDS_CLAIM_NS);
 	statuses[0].outstanding = 0;
-	gpu_sweep(&gpu, now + 2 * GPU_CLAIM_NS);
+	gpu_sweep(&gpu, now + 2 * DEMAND_WORDS_CLAIM_NS);
 	assert_true(word(0) == (a | b)); /* that was its work */
-	gpu_sweep(&gpu, now + 3 * GPU_CLAIM_NS);
+	gpu_sweep(&gpu, now + 3 * DEMAND_WORDS_CLAIM_NS);
 	assert_true(word(0) == b && word(1) == b);
 }
 
@@ -301,7 +302,7 @@ static void test_swept_while_others_come_and_go(void **state)
 	set_words(1 << 5);
 	gpu_close(&gpu);
 	memset(&gpu, 0, sizeof(gpu));
-	gpu_format_id(gpu.uuid, gpu.id);
+	gpu_id_format(gpu.uuid, gpu.id);
 	assert_int_equal(gpu_open(&gpu, &loop, &root), 0);
 	assert_true(gpu.reserved == 1 << 5);
 	begun = now = loop_now();

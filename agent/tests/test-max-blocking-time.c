@@ -1,5 +1,5 @@
 /* For how long kernels may keep higher-level clients waiting, on one GPU. */
-#include "scheduler/max-blocking-time.h"
+#include "scheduler/gpu/max-blocking-time.h"
 
 #include "gpu-fixture.h"
 

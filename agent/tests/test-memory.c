@@ -253,7 +253,7 @@ static void test_short_of_descriptors(void **state)
 	char gpu[GPU_ID_SIZE];
 
 	(void)state;
-	gpu_format_id(fake_hello(WEIR_BIT_NONE).gpu, gpu);
+	gpu_id_format(fake_hello(WEIR_BIT_NONE).gpu, gpu);
 	const struct memory_owner owner = {
 		.tenant = "1000 /test", .gpu = gpu, .identity = &identity};
 	own.account->slots[own.slot].reserved = 6 << 20;

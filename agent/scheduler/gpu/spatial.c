@@ -1,4 +1,4 @@
-#include "scheduler/spatial.h"
+#include "scheduler/gpu/spatial.h"
 
 void spatial_add(struct spatial_look *look, uint8_t level, bool says_whole, bool yields)
 {

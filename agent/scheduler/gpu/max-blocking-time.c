@@ -1,4 +1,4 @@
-#include "scheduler/max-blocking-time.h"
+#include "scheduler/gpu/max-blocking-time.h"
 
 #include "weir/base.h"
 

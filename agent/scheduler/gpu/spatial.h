@@ -9,7 +9,7 @@
  * - sets `whole` for clients of an older libweir, for kernels that were launched before that;
  * - corrects `sms` where clients have died.
  *
- * gpu.c does so. This file says who may rely on `whole`. Pure. */
+ * gpu.c does the first, demand-words.c the rest. This file says who may rely on `whole`. Pure. */
 #pragma once
 
 #include <stdbool.h>

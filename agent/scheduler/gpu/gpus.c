@@ -1,4 +1,4 @@
-#include "scheduler/gpus.h"
+#include "scheduler/gpu/gpus.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static struct gpu *add(struct gpus *gpus, const uint8_t uuid[16])
 		return NULL;
 	}
 	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
-	gpu_format_id(uuid, gpu->id);
+	gpu_id_format(uuid, gpu->id);
 	gpu->index = -1;
 	HASH_ADD(hh, gpus->all, uuid, sizeof(gpu->uuid), gpu);
 	gpus->n++;
@@ -45,7 +45,7 @@ static int add_device(struct gpus *gpus, const struct nvml *nvml, unsigned i)
 	nvmlReturn_t error = nvml->nvmlDeviceGetHandleByIndex(i, &device);
 	if (error == NVML_SUCCESS)
 		error = nvml->nvmlDeviceGetUUID(device, id, sizeof(id));
-	if (error != NVML_SUCCESS || !gpu_parse_id(id, uuid)) {
+	if (error != NVML_SUCCESS || !gpu_id_parse(id, uuid)) {
 		log_warning("GPU %u is ignored: %s", i,
 			    error ? nvml_error(nvml, error) : "its UUID is invalid");
 		return 0;
@@ -114,7 +114,7 @@ static int recall(struct gpus *gpus, const char *id)
 {
 	uint8_t uuid[16];
 
-	if (!gpu_parse_id(id, uuid) || find(gpus, uuid))
+	if (!gpu_id_parse(id, uuid) || find(gpus, uuid))
 		return 0;
 	if (gpus->listed || gpus->n >= GPUS_MAX) {
 		region_remove(&gpus->root, id);

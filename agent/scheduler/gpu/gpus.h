@@ -3,7 +3,7 @@
 #pragma once
 
 #include "config/config.h"
-#include "scheduler/gpu.h"
+#include "scheduler/gpu/gpu.h"
 
 #define GPUS_MAX 64
 
