@@ -278,6 +278,7 @@ static void describe_counters(cJSON *object, const struct client *client)
 	json_add_number(object, "waits", total[ACCOUNT_WAITS]);
 	json_add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	json_add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	json_add_number(object, "preempted", client->entry.preempted);
 	json_add_number(object, "blocksSaved", total[ACCOUNT_BLOCKS_SAVED]);
 	json_add_number(object, "blocksDrained", total[ACCOUNT_BLOCKS_DRAINED]);
 	json_add_number(object, "bytesSaved", total[ACCOUNT_BYTES_SAVED]);

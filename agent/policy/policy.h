@@ -63,6 +63,7 @@ struct run_queue_entry {
 	uint64_t left;           /* and when it ceased to be, the last time */
 	uint64_t busy_since;     /* without a gap of POLICY_GAP; 0: it was never active */
 	uint64_t waiting_since;  /* and when it began to wait */
+	uint64_t preempted;      /* times that another client took over from it. A counter */
 	struct run_queue_entry *prev, *next;
 
 	struct coexec_client coexec;

@@ -101,7 +101,8 @@ void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
 					  .weight = entry->weight,
 					  .slo = entry->slo,
 					  .cost = entry->cost,
-					  .lag = entry->lag};
+					  .lag = entry->lag,
+					  .preempted = entry->preempted};
 }
 
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
@@ -295,7 +296,8 @@ static bool leave_to_slices(struct run_queues *queues, struct run_queue *queue)
 
 static void decide(struct run_queues *queues, struct run_queue *queue)
 {
-	const struct run_queue_entry *before = queue->current, *urgent;
+	struct run_queue_entry *before = queue->current;
+	const struct run_queue_entry *urgent;
 
 	if (leave_to_slices(queues, queue))
 		return;
@@ -317,8 +319,10 @@ static void decide(struct run_queues *queues, struct run_queue *queue)
 			break;
 	}
 	holds_write(queues, queue);
-	if (queue->current != before && before && (before->held || !queue->concurrent))
+	if (queue->current != before && before && (before->held || !queue->concurrent)) {
 		queue->switches++;
+		before->preempted++;
+	}
 	urgent = waiting_urgent(queue);
 	queue->due = urgent ? waiting_due(queue, urgent) : POLICY_NEVER;
 	queue->settled = true;

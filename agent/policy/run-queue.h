@@ -23,7 +23,8 @@
 void run_queues_init(struct run_queues *queues, const struct policy *policy,
 		     const struct policy_settings *settings, run_queues_hold_fn *hold);
 
-/* @entry's level, group, weight, slo and cost are filled in; the rest becomes zero. */
+/* @entry's level, group, weight, slo and cost are filled in. The rest becomes zero, but its counter
+ * goes on. */
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry);
 /* Before it goes. */
 void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now);

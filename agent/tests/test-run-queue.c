@@ -163,6 +163,49 @@ static void test_events(void **unused)
 	}
 }
 
+/* @priority: 1 to POLICY_PRIORITY_MAX. */
+static void come(struct run_queues *queues, unsigned i, uint32_t priority)
+{
+	clients[i] = (struct run_queue_entry){.weight = priority * 100 * POLICY_WEIGHT_ONE /
+							POLICY_PRIORITY_MAX};
+	run_queues_add(queues, &clients[i]);
+}
+
+static void decide_with(struct run_queues *queues, unsigned i, uint64_t launches, uint64_t now)
+{
+	run_queues_work(queues, &clients[i], launches, launches * MS, now);
+	run_queues_decide(queues, now);
+}
+
+/* Counted is who had work left when another client took over, not who is done, waits, or comes
+ * while the current one goes on. */
+static void test_preempted(void **unused)
+{
+	struct policy_settings settings = policy_defaults;
+	struct run_queues queues;
+
+	(void)unused;
+	settings.aging = POLICY_NEVER;
+	run_queues_init(&queues, policy_find("static"), &settings, hold);
+	come(&queues, 0, 1);
+	come(&queues, 1, 2);
+	come(&queues, 2, 2);
+	decide_with(&queues, 0, 1, MS);
+	decide_with(&queues, 1, 1, 2 * MS);
+	decide_with(&queues, 2, 1, 3 * MS);
+	assert_true(queues.levels[0].current == &clients[1]);
+	decide_with(&queues, 1, 0, 4 * MS);
+	decide_with(&queues, 2, 0, 5 * MS);
+	assert_true(queues.levels[0].current == &clients[0]);
+	assert_int_equal(clients[0].preempted, 1);
+	assert_int_equal(clients[1].preempted + clients[2].preempted, 0);
+	decide_with(&queues, 1, 1, 6 * MS);
+	assert_int_equal(clients[0].preempted, 2);
+	/* Another policy. */
+	run_queues_add(&queues, &clients[0]);
+	assert_int_equal(clients[0].preempted, 2);
+}
+
 /* Traces on the GPU. */
 static struct trace_client traits[16];
 static struct trace trace;
@@ -439,6 +482,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_preempted),
 		cmocka_unit_test(test_work_conserving),
 		cmocka_unit_test(test_same_seed_same_result),
 		cmocka_unit_test(test_no_starvation),
