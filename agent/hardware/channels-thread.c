@@ -214,6 +214,7 @@ static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum 
 		close_group(group);
 		return;
 	}
+	group->stays = (group->is.stopped && job != JOB_GO_ON) || job == JOB_STOP;
 	pthread_mutex_unlock(&gpu->lock);
 	work.began = monotonic_now();
 	perform(gpu, group, &work);
@@ -224,6 +225,7 @@ static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum 
 	bool examined = group->examined, failed = group->failed;
 	uint64_t disobeyed = group->disobeyed;
 	note(gpu, group, &work);
+	group->stays = group->is.stopped;
 	if (examined != group->examined || failed != group->failed || disobeyed != group->disobeyed)
 		tell(gpu);
 }

@@ -29,6 +29,7 @@ struct channels_group {
 		uint64_t slice; /* us */
 		bool stopped;
 	} wanted, is;
+	bool stays; /* stopped, once the call that the thread makes now has returned */
 	bool examined, failed, told;
 	bool stuck; /* the call that was to let it go on failed */
 	bool again; /* its process has let it go on: it is to be stopped again */

@@ -264,6 +264,20 @@ uint64_t channels_stopped_at(const struct channels_client *client)
 	return last;
 }
 
+bool channels_stays_stopped(const struct channels_client *client)
+{
+	const struct channels_group *group;
+	bool stays = client->n_groups > 0;
+
+	if (!client->gpu)
+		return false;
+	locked(client->gpu);
+	DL_FOREACH (client->gpu->groups, group) {
+		stays &= group->client != client || group->stays;
+	}
+	return stays;
+}
+
 void channels_stop_again(struct channels_client *client)
 {
 	struct channels_group *group;

@@ -52,6 +52,9 @@ void channels_stop(struct channels_client *client, bool stopped);
 uint64_t channels_ran(const struct channels_client *client, uint64_t now);
 /* Since when all its groups are stopped, ns; 0: they are not. */
 uint64_t channels_stopped_at(const struct channels_client *client);
+/* Whether the driver has stopped all its groups, or does so now. A stop or a go-on that the thread
+ * has not begun can still be taken back, and does not count. */
+bool channels_stays_stopped(const struct channels_client *client);
 /* Its groups run although they are stopped. */
 void channels_stop_again(struct channels_client *client);
 

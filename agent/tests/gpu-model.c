@@ -17,6 +17,13 @@ uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t no
 	return hardware.enabled[container_of(channels, struct client, channels) - world.clients];
 }
 
+bool __wrap_channels_stays_stopped(const struct channels_client *channels);
+
+bool __wrap_channels_stays_stopped(const struct channels_client *channels)
+{
+	return hardware.stands[container_of(channels, struct client, channels) - world.clients];
+}
+
 static void take_effect(unsigned i)
 {
 	bool stopped = world.clients[i].channels.stopped;

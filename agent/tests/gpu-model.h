@@ -1,5 +1,6 @@
 /* A scheduler (scheduler-world.h) with a model of the GPU: clients that are not stopped, held or
- * blocked and have work share it. The linker must replace channels_ran(). */
+ * blocked and have work share it. The linker must replace channels_ran() and
+ * channels_stays_stopped(). */
 #pragma once
 
 #include "scheduler-world.h"

@@ -24,6 +24,7 @@ static struct {
 	_Atomic int refuses; /* all calls return this */
 	_Atomic int examined;
 	_Atomic unsigned stops; /* calls */
+	_Atomic bool stays;     /* what the agent says of it meanwhile */
 	_Atomic bool refuses_stops;
 	_Atomic unsigned refused;
 	bool other_gpu;
@@ -57,19 +58,6 @@ int __wrap_channel_group_get_slice(int fd, const struct channel_group *group, ui
 	return driver.refuses;
 }
 
-int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool stopped)
-{
-	(void)fd;
-	assert_int_equal(group->n_channels, 2);
-	if (stopped && driver.refuses_stops) {
-		driver.refused++;
-		return 0x40;
-	}
-	driver.stopped = stopped;
-	driver.stops += stopped;
-	return driver.refuses;
-}
-
 int __wrap_channel_group_gpu(int fd, const struct channel_group *group, uint8_t out[16])
 {
 	(void)fd;
@@ -84,6 +72,20 @@ static struct channels_gpu gpu;
 static struct channels_client client;
 static unsigned n_changes;
 static int pipes[2];
+
+int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool stopped)
+{
+	(void)fd;
+	assert_int_equal(group->n_channels, 2);
+	if (stopped && driver.refuses_stops) {
+		driver.refused++;
+		return 0x40;
+	}
+	driver.stays = channels_stays_stopped(&client);
+	driver.stopped = stopped;
+	driver.stops += stopped;
+	return driver.refuses;
+}
 
 static void changed(struct channels_client *who)
 {
@@ -162,6 +164,25 @@ static void test_life(void **state)
 	eventually(!driver.stopped && !is_open(pipes[0]));
 	assert_int_equal(channels_count(&gpu).stops, 2);
 	assert_int_equal(n_changes, 1);
+}
+
+/* What can be taken back: a call that the thread has not begun. */
+static void test_stays_stopped(void **state)
+{
+	(void)state;
+	take_group(pipes[0], 5);
+	eventually(client.usable);
+	assert_false(channels_stays_stopped(&client));
+	channels_stop(&client, true);
+	eventually(driver.stopped);
+	assert_true(driver.stays);
+	eventually(channels_stopped_at(&client));
+	assert_true(channels_stays_stopped(&client));
+	channels_stop(&client, false);
+	eventually(!driver.stopped);
+	assert_false(driver.stays);
+	eventually(!channels_stopped_at(&client));
+	assert_false(channels_stays_stopped(&client));
 }
 
 /* Its process has let it go on. */
@@ -296,6 +317,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stays_stopped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stop_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stop_again_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_agents_slice, set_up, tear_down),

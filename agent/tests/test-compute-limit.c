@@ -299,6 +299,7 @@ static void test_short_requests(void **state)
 	look_after(MS);
 	assert_false(world.control[1].hold);
 	assert_true(world.clients[2].channels.stopped);
+	hardware.stands[2] = true;
 	work(0, SLICE_BETWEEN * NS_PER_US);
 	look_after(MS / 10);
 	assert_false(world.control[0].hold);
@@ -327,6 +328,39 @@ static void test_short_requests(void **state)
 	assert_false(world.clients[1].channels.stopped);
 }
 
+/* It comes when a turn has just begun: the driver is asked for nothing meanwhile. */
+static void test_short_request_between_turns(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("wfq"));
+	come_with(0, 1, 0);
+	come_with(1, 1, 0);
+	come_with(2, 1, 0);
+	come_with(3, 2, 0);
+	world.tenants[0].slo = OBJECTIVE_TIGHT / 10;
+	change();
+	work(1, 50 * MS);
+	look_after(MS);
+	work(2, 50 * MS);
+	look_after(MS);
+	hardware.stands[2] = true;
+	while (!world.control[1].hold)
+		look_after(MS);
+	world.clients[1].preemption.hold_began = world.now; /* the agent's clock is behind */
+	assert_true(world.clients[1].channels.stopped);
+	assert_false(world.clients[2].channels.stopped);
+	work(0, SLICE_BETWEEN * NS_PER_US);
+	look_after(MS / 10);
+	look_after(SCHEDULER_FAST_POLL_NS);
+	assert_true(room_is_made(1));
+	assert_true(world.clients[2].channels.stopped);
+	work(0, 0);
+	look_after(MS / 10);
+	look_after(SCHEDULER_FAST_POLL_NS);
+	assert_true(world.clients[1].channels.stopped);
+	assert_false(world.control[2].hold || world.clients[2].channels.stopped);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -342,6 +376,7 @@ int main(void)
 		LIMIT_TEST(test_slices),
 		LIMIT_TEST(test_slices_of_ffs),
 		LIMIT_TEST(test_short_requests),
+		LIMIT_TEST(test_short_request_between_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
