@@ -1,16 +1,18 @@
-"""The eleven kernels of EffiSha under `static`. Each launch has a random priority from 1 to 9, and each kernel is launched
-again some time after its end. The agent gives priorities to clients, not to launches. So each kernel has three clients, one
-with a low priority, one with a middle one and one with a high one, and each launch is of one of them, drawn at random.
+"""The eleven kernels of EffiSha under `static`, each launched as often as the others: first all at the same time, then some
+time after its own end. Each launch has a random priority from 1 to 9. The agent gives priorities to clients, not to
+launches. So each kernel has three clients, one with a low priority, one with a middle one and one with a high one, and
+each launch is of one of them, drawn at random.
 
-Figures are means over the kernels. With short waits most launches are of short kernels, which are seldom evicted: libweir
-lets kernels run to their end that leave no sooner."""
+In the paper a kernel begins when the daemon says so, and an eviction is that a launch of higher priority takes the GPU from
+it. Under MPS a kernel also begins behind one that runs, and leaves at once. So an eviction counts here if both sides saw
+one: the agent gave the client's turn to another one, and a kernel of the client left before its end. The figures are of
+all launches. Kernels that end sooner than they leave are not evicted."""
 
 import concurrent.futures
 import random
 import time
 
 import turnarounds
-from experiment import MPS
 from papers import EFFISHA
 from report import at_least
 from workers import MS, SLOTS, Job, pool_of
@@ -18,21 +20,21 @@ from workers import MS, SLOTS, Job, pool_of
 SHOWS = "evictions by priority, and by the time between a kernel's end and its next launch"
 PAPER = "EffiSha figure 9"
 BOUNDS = {"low priorities against high ones": at_least(2, "x"), "the shortest wait against the longest": at_least(2, "x")}
-BASELINES = ("high priorities", "longer waits")
+BASELINES = ("high priorities", "longer waits", "a GPU that decides at once, with the same launches")
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS
 MODES = ("mps", "timeslice")
 
 WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
-PRIORITIES = 9
 STEP = 5  # shares of a priority: the agent has 20 priorities for 100 shares
 THIRDS = range(1, 4), range(4, 7), range(7, 10)  # of the priorities; the first and the last are compared
 LOW, _, HIGH = THIRDS
+PRIORITIES = range(LOW[0], HIGH[-1] + 1)
 SCHEDULING = "scheduling: {aging: never}\n"  # as in the paper: waiting raises no priority
-SETTLE = 4  # seconds: forms settle
+LAUNCHES = 8  # of each kernel after each wait, for each second of a measurement
+SETTLE_ROUNDS = 100  # of each kernel alone, while its forms are compared
 HEAR = 0.0005  # seconds between two looks for an answer
-IDEAL_SECONDS = 60
 
 
 def clients_of(numbers, workload, kernel, ms):
@@ -41,93 +43,75 @@ def clients_of(numbers, workload, kernel, ms):
     return dict(zip(jobs, map(numbers.choice, THIRDS)))
 
 
-def launch_kernel(pool, jobs, seed, wait_ms, end):
-    """Launches a kernel again and again until @end, each time from a random one of @jobs. Returns the number of each."""
-    numbers, launched = random.Random(seed), dict.fromkeys(jobs, 0)
-    begin = time.monotonic_ns()
-    while begin < end:
-        job = numbers.choice(jobs)
+def draw(kernels, n):
+    """The client of each of the @n launches of each kernel."""
+    return [random.Random(i).choices(list(priorities), k=n) for i, priorities in enumerate(kernels)]
+
+
+def launch_kernel(pool, jobs, wait_ms, begin):
+    for job in jobs:
         client = pool.workers["Weir", job].client
         client.tell("several", begin, 1, 1, 0)
         (took,) = client.answer(60, HEAR)["ends"]
-        launched[job] += 1
         begin += took + wait_ms * MS
         time.sleep(max(0, begin - time.monotonic_ns()) / 1e9)
-    return launched
 
 
-def launch_all(pool, kernels, wait_ms, seconds):
-    """(evictions, launches) of each client."""
-    jobs = [job for priorities in kernels for job in priorities]
-    before, launched = pool.counters(jobs), {}
-    end = time.monotonic_ns() + int(seconds * 1e9)
-    with concurrent.futures.ThreadPoolExecutor(len(kernels)) as threads:
-        chains = [threads.submit(launch_kernel, pool, list(k), i, wait_ms, end) for i, k in enumerate(kernels)]
-        for chain in chains:
-            launched |= chain.result()
-    evicted = [now["evictions"] - was["evictions"] for was, now in zip(before, pool.counters(jobs))]
-    return {job: (n, launched[job]) for job, n in zip(jobs, evicted)}
+def launch_all(pool, launches, wait_ms):
+    """What the agent counted of each client meanwhile."""
+    jobs = list({job: None for each in launches for job in each})
+    before, begin = pool.counters(jobs), time.monotonic_ns()
+    with concurrent.futures.ThreadPoolExecutor(len(launches)) as threads:
+        for chain in [threads.submit(launch_kernel, pool, each, wait_ms, begin) for each in launches]:
+            chain.result()
+    after = pool.counters(jobs)
+    return {job: {name: now[name] - was[name] for name in now} for job, was, now in zip(jobs, before, after)}
 
 
 def a_launch(counts, priorities, waits):
-    """Evictions of a launch, over some priorities and waits: the mean over the kernels that were launched there."""
-    kernels = {}
-    for (wait, kernel, priority), (evicted, launched) in counts.items():
-        if wait in waits and priority in priorities:
-            before = kernels.get(kernel, (0, 0))
-            kernels[kernel] = before[0] + evicted, before[1] + launched
-    rates = [evicted / launched for evicted, launched in kernels.values() if launched]
-    return sum(rates) / max(1, len(rates))
+    """Evictions of a launch, over some priorities and waits. @counts: (evictions, launches) by wait and priority."""
+    some = [counts[wait, priority] for wait in waits for priority in priorities if (wait, priority) in counts]
+    return sum(evicted for evicted, _ in some) / max(1, sum(launched for _, launched in some))
 
 
 class Ideal:
     """A GPU under static priorities that decides at once and whose switches cost @switch_ms: the launch of highest priority
-    runs, of equal ones the one that came first. @lengths: ms of each kernel.
+    runs, of equal ones the one that came first. @lengths: ms of each kernel; @launches: priorities of its launches."""
 
-    @begins: a kernel that comes while another one runs begins, and is evicted unless it has a higher priority. So it is
-    under MPS, because a client without work is not held: nearly each launch is evicted once, so waits make little
-    difference. Under time-slicing a kernel begins when its slice comes, which the hold comes before. Then only those
-    are evicted that a launch of higher priority takes the GPU from."""
-
-    def __init__(self, lengths, wait_ms, seconds, switch_ms, begins):
-        self.lengths, self.wait, self.begins, self.numbers = lengths, wait_ms, begins, random.Random(9)
-        self.end, self.switch, self.now, self.running = 1e3 * seconds, switch_ms, 0.0, None
-        self.priorities, self.left, self.came, self.comes = {}, {}, {}, dict.fromkeys(lengths, 0.0)  # ms
+    def __init__(self, lengths, launches, wait_ms, switch_ms):
+        self.lengths, self.wait, self.switch = lengths, wait_ms, switch_ms
+        self.now, self.running = 0.0, None
+        self.to_come = [list(reversed(priorities)) for priorities in launches]
+        self.priorities, self.left, self.came, self.comes = {}, {}, {}, dict.fromkeys(range(len(lengths)), 0.0)  # ms
         self.counts = {}
 
     def rank(self, kernel):
         return self.priorities[kernel], -self.came[kernel]
 
     def count(self, kernel, evicted, launched):
-        before = self.counts.get((kernel, self.priorities[kernel]), (0, 0))
-        self.counts[kernel, self.priorities[kernel]] = before[0] + evicted, before[1] + launched
-
-    def evict(self, kernel):
-        self.count(kernel, 1, 0)
-        self.left[kernel] += self.switch
+        before = self.counts.get(self.priorities[kernel], (0, 0))
+        self.counts[self.priorities[kernel]] = before[0] + evicted, before[1] + launched
 
     def launch(self, kernel):
         del self.comes[kernel]
-        if self.now >= self.end:
-            return
-        self.priorities[kernel] = self.numbers.randint(1, PRIORITIES)
+        self.priorities[kernel] = self.to_come[kernel].pop()
         self.left[kernel], self.came[kernel] = self.lengths[kernel], self.now
         self.count(kernel, 0, 1)
         if self.running is None:
             self.running = kernel
-            return
-        first, second = sorted((kernel, self.running), key=self.rank)
-        if self.begins or first != kernel:
-            self.evict(first)
-        self.running = second
+        elif self.rank(kernel) > self.rank(self.running):
+            self.count(self.running, 1, 0)
+            self.left[self.running] += self.switch
+            self.running = kernel
 
     def finish(self):
         del self.left[self.running]
-        self.comes[self.running] = self.now + self.wait
+        if self.to_come[self.running]:
+            self.comes[self.running] = self.now + self.wait
         self.running = max(self.left, key=self.rank, default=None)
 
     def run(self):
-        """(evictions, launches) of each kernel and priority, when all are done."""
+        """(evictions, launches) of each priority."""
         while self.comes or self.left:
             due = min(self.comes, key=self.comes.get, default=None)
             ends = self.now + self.left[self.running] if self.running is not None else float("inf")
@@ -145,13 +129,28 @@ class Ideal:
 def ratios(counts, waits):
     """Evictions of a launch: at low priorities and at high ones; after the shortest wait and after the longest."""
     low, high = (a_launch(counts, some, waits) for some in (LOW, HIGH))
-    dense, sparse = (a_launch(counts, range(1, PRIORITIES + 1), [wait]) for wait in (waits[0], waits[-1]))
+    dense, sparse = (a_launch(counts, PRIORITIES, [wait]) for wait in (waits[0], waits[-1]))
     return (low, high), (dense, sparse)
 
 
-def by_kernel(kernels, found):
-    """(evictions, launches) of each kernel and priority."""
-    return {(i, priority): found[job] for i, priorities in enumerate(kernels) for job, priority in priorities.items()}
+def by_priority(priorities, launches, seen):
+    """(evictions, launches) of each priority. @priorities: by client; @seen: of launch_all()."""
+    counts = {}
+    for job in (job for each in launches for job in each):
+        evicted, launched = counts.get(priorities[job], (0, 0))
+        counts[priorities[job]] = evicted, launched + 1
+    for job, counted in seen.items():
+        evicted, launched = counts[priorities[job]]
+        counts[priorities[job]] = evicted + min(counted["evictions"], counted["preempted"]), launched
+    return counts
+
+
+def add_wait(bench, wait, counts, seen, ideal):
+    each = " ".join(f"{a_launch(counts, [priority], [wait]):.2f}" for priority in PRIORITIES)
+    left, taken = (sum(counted[name] for counted in seen.values()) for name in ("evictions", "preempted"))
+    told = f"all {a_launch(counts, PRIORITIES, [wait]):.2f}, ideal {a_launch(ideal, PRIORITIES, [wait]):.2f}; "
+    told += f"kernels left {left} times, the agent took {taken} turns away"
+    bench.report.add(f"launched {wait} ms after its end: evictions of a launch, priorities {PRIORITIES[0]} to {PRIORITIES[-1]}", each, baselines=told)
 
 
 def run(bench):
@@ -159,37 +158,30 @@ def run(bench):
     pool.leave_all()
     kernels = [clients_of(numbers, workload, kernel, row[0]) for (workload, kernel), row in EFFISHA.items()]
     kernels = kernels[: 3 if bench.node.simulated else None]
-    shares = {job: STEP * priority for priorities in kernels for job, priority in priorities.items()}
+    priorities = {job: priority for each in kernels for job, priority in each.items()}
+    shares = {job: STEP * priority for job, priority in priorities.items()}
     waits = WAITS_MS[:: 3 if bench.node.simulated else 1]
-    seconds = 0.2 if bench.node.simulated else bench.seconds / 2
     pool.set_policy("static", scheduling=SCHEDULING)
-    pool.ensure("Weir", shares)
-    lengths = {i: pool.alone["Weir", next(iter(priorities))] / 1e3 for i, priorities in enumerate(kernels)}
+    pool.ensure("Weir", shares, SETTLE_ROUNDS)
+    lengths = [pool.alone["Weir", next(iter(each))] / 1e3 for each in kernels]
     switch_ms = turnarounds.switch_us(bench) / 1e3
     pool.set_policy("static", shares, SCHEDULING)
-    launch_all(pool, kernels, waits[0], seconds if bench.node.simulated else SETTLE)
-    counts, ideals = {}, {True: {}, False: {}}  # by wait, kernel and priority: evictions and launches
+    launches = draw(kernels, 2 if bench.node.simulated else max(1, round(LAUNCHES * bench.seconds)))
+    launch_all(pool, draw(kernels, len(launches[0]) // 2), waits[0])  # forms settle beside each other
+    counts, ideals = {}, {}
     for wait in waits:
-        found = by_kernel(kernels, launch_all(pool, kernels, wait, seconds))
-        counts |= {(wait, *of): both for of, both in found.items()}
-        for begins, ideal in ideals.items():
-            model = Ideal(lengths, wait, IDEAL_SECONDS, switch_ms, begins)
-            ideal |= {(wait, *of): both for of, both in model.run().items()}
-        each = " ".join(f"{a_launch(counts, [priority], [wait]):.2f}" for priority in range(1, PRIORITIES + 1))
-        told = f"{sum(evicted for evicted, _ in found.values())} evictions of {sum(launched for _, launched in found.values())} launches"
-        told += "; by kernel " + " ".join(f"{a_launch({of: counts[of]}, [of[2]], [wait]):.2f}/{counts[of][1]}" for of in counts if of[0] == wait)
-        bench.report.add(f"launched {wait} ms after its end: evictions of a launch, priorities 1 to {PRIORITIES}", each, baselines=told)
+        seen = launch_all(pool, launches, wait)
+        counts |= {(wait, priority): both for priority, both in by_priority(priorities, launches, seen).items()}
+        ideal = Ideal(lengths, [[priorities[job] for job in each] for each in launches], wait, switch_ms)
+        ideals |= {(wait, priority): both for priority, both in ideal.run().items()}
+        add_wait(bench, wait, counts, seen, ideals)
     judge(bench, waits, counts, ideals)
     pool.leave("Weir", shares)
 
 
 def judge(bench, waits, counts, ideals):
-    """Against the ideal of the mode; the other one stands beside it."""
-    titles = "priorities 1 to 3 against 7 to 9", f"a wait of {waits[0]} ms against {waits[-1]} ms"
-    ideal, other = (ratios(ideals[begins], waits) for begins in (bench.mode == MPS, bench.mode != MPS))
-    for title, bound, (a, b), own, others in zip(titles, BOUNDS.values(), ratios(counts, waits), ideal, other):
-        reachable = bound.reachable(own[0] / max(own[1], 1e-3))
-        told = f"{a:.2f} and {b:.2f} of a launch; ideal {own[0]:.2f} and {own[1]:.2f}, if kernels "
-        told += "only began when they may run" if bench.mode == MPS else "began at once"
-        told += f" {others[0]:.2f} and {others[1]:.2f}"
+    titles = f"priorities {LOW[0]} to {LOW[-1]} against {HIGH[0]} to {HIGH[-1]}", f"a wait of {waits[0]} ms against {waits[-1]} ms"
+    for title, bound, (a, b), ideal in zip(titles, BOUNDS.values(), ratios(counts, waits), ratios(ideals, waits)):
+        reachable = bound.reachable(ideal[0] / max(ideal[1], 1e-3))
+        told = f"{a:.2f} and {b:.2f} of a launch; ideal {ideal[0]:.2f} and {ideal[1]:.2f}"
         bench.report.judge(f"{title}: evictions of a launch", a / max(b, 1e-3), reachable, told)

@@ -17,7 +17,8 @@ SLOTS = tuple(Tenant(f"slot-{i:02}", "low") for i in range(40))  # TENANTS of ex
 MS = 1_000_000  # ns
 LEAD = 30 * MS  # from a command to the begin of its rounds
 DEPTH, DEPTH_MAX = 4, 64  # rounds queued
-COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # of a client, in the agent's status
+# Of a client, in the agent's status.
+COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds", "preempted")
 # The number of passes of a kernel starts at PROBE and is corrected FITS times, each time by the median of TIMED_ROUNDS.
 PROBE, FITS = 4, 3
 TIMED_ROUNDS, ROUND_GAP_MS = 9, 5
@@ -70,8 +71,8 @@ class WorkerPool:
             node.simulate("" if mode == MPS else "slices = 1\n")
         self.slots = [tenant.name for tenant in SLOTS]
 
-    def ensure(self, mode, jobs):
-        """Starts the jobs that do not run yet. When all are ready, each is measured alone."""
+    def ensure(self, mode, jobs, rounds=SETTLE_ROUNDS):
+        """Starts the jobs that do not run yet. When all are ready, each is measured alone, with Weir for @rounds or more."""
         mps, weir = MODES[mode]
         mps = mps and not (weir and self.mode != MPS)
         if mps:
@@ -84,7 +85,7 @@ class WorkerPool:
         for job in new:
             self.workers[mode, job].client.wait_ready()
         for job in new:
-            self.measure(mode, job)
+            self.measure(mode, job, rounds)
 
     def start(self, job, mps, weir):
         tenant = job.tenant or (self.slots.pop(0) if weir else "low")
@@ -138,7 +139,10 @@ class WorkerPool:
         """The number of passes with which a round lasts as long as it is to. A round also has a launch, and passes differ."""
         n = PROBE
         for _ in range(FITS):
-            n = max(1, round(n * job.us / self.turnaround(mode, job, n)))
+            error = self.turnaround(mode, job, n) / job.us
+            if abs(error - 1) <= CLOSE:
+                break
+            n = max(1, round(n / error))
         return n
 
     def fit_again(self, known):
@@ -158,10 +162,10 @@ class WorkerPool:
                     self.alone[mode, other] *= passes / before
         return changed
 
-    def measure(self, mode, job):
+    def measure(self, mode, job, rounds=SETTLE_ROUNDS):
         if job.us:
             self.set_passes(mode, job)
-        settle = SETTLE_BRIEF if job.brief else max(SETTLE, SETTLE_ROUNDS * job.us / 1e6)
+        settle = SETTLE_BRIEF if job.brief else max(SETTLE, rounds * job.us / 1e6)
         self.alone[mode, job] = self.round_us(mode, job, settle if mode == "Weir" else 0.2)
 
     def leave(self, mode, jobs):
