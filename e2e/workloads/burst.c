@@ -1,7 +1,8 @@
 /* The measuring client. Requests of several kernels arrive at random; each is timed from its first
  * launch to the return of the synchronise. A request may begin with a hint to Weir, and with a copy
  * to the GPU; neither is timed. Prints one line of JSON, in us; with --timed also how long the
- * request's kernels took on the GPU (`gpu_median`). */
+ * request's kernels took on the GPU (`gpu_median`), and for each request, in their order, its time
+ * and that of its median kernel on the GPU (`each`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,10 @@ struct burst {
 	struct timed timing; /* if timed */
 };
 
-/* us of each request. @gpu: of its kernels; empty unless the burst is timed. */
+/* us of each request. Empty unless the burst is timed: @gpu: of its kernels; @kernel: of the median
+ * one. */
 struct measured {
-	struct samples all, gpu;
+	struct samples all, gpu, kernel;
 };
 
 static CUstream open_stream(bool priority)
@@ -159,8 +161,10 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 		if (before++ < burst->warm_up)
 			continue;
 		samples_add(&measured->all, (double)ns / 1e3);
-		if (burst->timed)
+		if (burst->timed) {
 			samples_add(&measured->gpu, (double)parts.kernels / 1e3);
+			samples_add(&measured->kernel, (double)parts.kernel / 1e3);
+		}
 		log_request(burst, log, ns, &parts);
 	}
 	if (burst->graph)
@@ -170,13 +174,26 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 		fclose(log);
 }
 
+/* Before they are sorted. */
+static void print_each(const struct measured *measured)
+{
+	printf("\"each\": [");
+	for (size_t i = 0; i < measured->all.n; i++)
+		printf("%s[%.1f, %.2f]", i ? ", " : "", measured->all.values[i],
+		       measured->kernel.values[i]);
+	printf("], ");
+}
+
 static void print(const struct burst *burst, const struct spin *spin, struct measured *measured,
 		  double seconds)
 {
 	struct samples *samples = &measured->all;
 
+	printf("{");
+	if (burst->timed)
+		print_each(measured);
 	samples_sort(samples);
-	printf("{\"program\": \"burst\", \"requests\": %zu, \"kernels\": %llu, \"blocks\": %u, "
+	printf("\"program\": \"burst\", \"requests\": %zu, \"kernels\": %llu, \"blocks\": %u, "
 	       "\"iterations\": %u, \"min\": %.1f, \"median\": %.1f, \"p90\": %.1f, \"p99\": %.1f, "
 	       "\"max\": %.1f, \"mean\": %.1f",
 	       samples->n, (unsigned long long)burst->kernels, spin->blocks, spin->iterations,
@@ -252,6 +269,7 @@ int main(int argc, char **argv)
 	spin_deinit(&spin);
 	samples_deinit(&measured.all);
 	samples_deinit(&measured.gpu);
+	samples_deinit(&measured.kernel);
 	workload_close(&w);
 	return 0;
 }

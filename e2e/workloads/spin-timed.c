@@ -26,6 +26,7 @@ void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels)
 	CU(cuMemAllocHost(&times, kernels * sizeof(*timed->times)));
 	timed->times = times;
 	timed->launched = workload_alloc(kernels * sizeof(*timed->launched));
+	timed->lengths = workload_alloc(kernels * sizeof(*timed->lengths));
 	timed->cpu_file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
@@ -34,6 +35,7 @@ void timed_deinit(struct timed *timed)
 	if (timed->cpu_file >= 0)
 		close(timed->cpu_file);
 	free(timed->launched);
+	free(timed->lengths);
 	CU(cuMemFreeHost((void *)timed->times));
 	CU(cuEventDestroy(timed->last));
 	CU(cuEventDestroy(timed->first));
@@ -110,6 +112,21 @@ static uint64_t released(const struct timed *timed)
 		      (uint64_t)((double)ms * 1e6));
 }
 
+static int compare(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static uint64_t median_length(const struct timed *timed)
+{
+	for (uint64_t k = 0; k < timed->kernels; k++)
+		timed->lengths[k] = timed->times[k][1] - timed->times[k][0];
+	qsort(timed->lengths, timed->kernels, sizeof(*timed->lengths), compare);
+	return timed->lengths[timed->kernels / 2];
+}
+
 struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
 {
 	struct timed_parts parts = {0};
@@ -124,6 +141,7 @@ struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
 		*(k ? &parts.starved : &parts.call) += late;
 		before = smaller(on_host(timed, timed->times[k][1]), end);
 	}
+	parts.kernel = median_length(timed);
 	parts.kernels = timed->times[timed->kernels - 1][1] - timed->times[0][0];
 	parts.noticed = passed(before, end);
 	parts.released = smaller(released(timed), parts.noticed);

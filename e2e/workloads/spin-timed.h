@@ -18,6 +18,7 @@ struct timed_parts {
 	/* Of all that, the thread waited for something else, or the machine's host had its CPU. */
 	uint64_t slept;
 	uint64_t kernels; /* from the first one's begin to the last one's end, on the GPU */
+	uint64_t kernel; /* the median of the kernels: a lower clock changes it, a pause does not */
 };
 
 struct timed {
@@ -29,6 +30,7 @@ struct timed {
 	uint64_t kernels;
 	volatile uint64_t (*times)[2]; /* GPU: begin and end of each launch of the request */
 	uint64_t *launched;            /* host: when the call returned */
+	uint64_t *lengths;             /* of the kernels, sorted */
 	int64_t ahead;                 /* ns, of the GPU's clock over the host's */
 	uint64_t looked;               /* when that was last looked at; 0: never */
 	int cpu_file;         /* of how long this thread was without a CPU; -1: there is none */

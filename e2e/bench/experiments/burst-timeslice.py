@@ -42,6 +42,6 @@ def run(bench):
         bench.report.cut("without the gates alone")
     else:
         gates_alone(bench)
-    for workload in WORKLOADS:
+    for workload in bench.part_of(WORKLOADS):
         bounds = (BOUNDS[f"{figure} against alone, {workload}"] for figure in ("median", "p99"))
         bursts.compare(bench, bursts.low_of(bench, workload), *bounds, priority=False, clocks=True)

@@ -25,6 +25,7 @@ OTHERS = 3  # of its level
 PERIOD_MS = 20  # from one request to the next
 ASKED_S = 0.7  # of one co-run
 CO_RUNS = 5  # under a priority, and as many with an objective
+SHOWN = 8  # of the requests that were late
 FORGET_S = 10.5  # after this time kernels have no forms any more for a client of a higher level that has gone
 
 
@@ -89,7 +90,7 @@ def mean_against(values, base):
 
 def run(bench):
     scene = Objectives(bench)
-    for slo in OBJECTIVES:
+    for slo in bench.part_of(tuple(OBJECTIVES)):
         judge_objective(bench, scene, slo)
     add_live_error(bench)
     scene.pool.leave("Weir", [*scene.others, scene.first])
@@ -111,8 +112,10 @@ def judge_objective(bench, scene, slo):
     shown = f"{all_} starts, {late} late; turnaround, and with a priority: {times} us, alone {alone:.0f} us"
     bench.report.judge(f"latencySlo {slo}: attained, as the agent counts", 100 * (1 - late / max(1, all_)), BOUNDS["attained"], shown)
     # The agent counts the time behind gates; the user waits for the rest of others' kernels, too.
-    within = 100 * sum(t <= alone + scene.switch + OBJECTIVES[slo] for t in us) / len(us)
-    bench.report.judge(f"latencySlo {slo}: done within it and the time alone", within, BOUNDS["done in time"])
+    limit = alone + scene.switch + OBJECTIVES[slo]
+    over = sorted(round(t) for t in us if t > limit)
+    told = f"{len(us)} requests; later than {limit:.0f} us: {' '.join(map(str, over[-SHOWN:])) or 'none'}"
+    bench.report.judge(f"latencySlo {slo}: done within it and the time alone", 100 * (1 - len(over) / len(us)), BOUNDS["done in time"], told)
     base = statistics.mean(work for work, _ in priority)
     mean, unsure = mean_against([work for work, _ in got], [work for work, _ in priority])
     each = "; under the priority ".join(", ".join(f"{100 * work / base:.2f}" for work, _ in some) for some in (got, priority))
