@@ -27,7 +27,7 @@ test-charge_SRC         := agent/tests/test-charge.c agent/policy/charge.c
 test-charge_LIBS        := -lcmocka
 
 # The policy coexec.
-COEXEC_TESTS := test-coexec-search test-coexec-memory test-coexec-plan test-coexec-members test-coexec-pairs \
+COEXEC_TESTS := test-coexec-search test-coexec-correct test-coexec-memory test-coexec-plan test-coexec-members test-coexec-pairs \
                 test-coexec-queue
 UNIT_TESTS += $(COEXEC_TESTS)
 define coexec-test

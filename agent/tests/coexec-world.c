@@ -73,6 +73,7 @@ static void find_rates(double rates[CLIENTS])
 		for (unsigned r = 0; r < THINGS; r++)
 			used[r] += scale[i] * p->uses[r];
 	}
+	bool flattered = world.flatters && plan()->searching && world.launched[0] == world.flatters;
 	for (unsigned i = 0; i < world.n; i++) {
 		rates[i] = scale[i];
 		for (unsigned r = 0; r < THINGS; r++)
@@ -81,6 +82,7 @@ static void find_rates(double rates[CLIENTS])
 		if (world.entries[i].coexec.workers)
 			rates[i] *= 1 - world.programs[i]->tax;
 		rates[i] *= (1 - world.programs[i]->gaps) * !world.blocked;
+		rates[i] *= flattered ? 1.4 : 1;
 		for (unsigned k = 0; k < world.n; k++)
 			if (k != i && runs(k))
 				rates[i] *= 1 - world.programs[k]->harm;

@@ -42,6 +42,7 @@ extern struct coexec_world {
 	unsigned n;
 	uint64_t now, most_held[CLIENTS], held_since[CLIENTS];
 	bool blocked; /* higher levels run */
+	unsigned flatters; /* workers of client 0 that seem fast during a search; 0: none do */
 } world;
 
 /* Nothing is known of any kernel. */

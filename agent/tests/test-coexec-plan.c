@@ -29,6 +29,27 @@ static void test_pair_finds_the_best(void **unused)
 	assert_int_equal(plan()->n, 2);
 }
 
+/* A configuration that seems to be the best during the search is left once it is in use. */
+static void test_flattered_configuration(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming};
+	double best = best_of_pair(programs);
+
+	(void)unused;
+	begin(2, programs);
+	world.flatters = 6;
+	while (!plan()->corrects)
+		pass(MS);
+	assert_int_equal(plan()->now.workers[0], 6);
+	pass(1000 * MS);
+	assert_true(throughput(1000 * MS) > 0.97 * best);
+	assert_int_equal(plan()->searches, 1);
+	assert_int_equal(plan()->n, 2);
+	double remembered = coexec_memory_find(
+		&world.found, (uint64_t[]){(uintptr_t)&arithmetic, (uintptr_t)&streaming}, 2, NULL);
+	assert_true(remembered < 1.05 * best);
+}
+
 /* During the search clients get more done than in turns. */
 static void test_searching_pays(void **unused)
 {
@@ -309,6 +330,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_pair_finds_the_best),
+		WORLD_TEST(test_flattered_configuration),
 		WORLD_TEST(test_searching_pays),
 		WORLD_TEST(test_pair_is_remembered),
 		WORLD_TEST(test_losers_take_turns),

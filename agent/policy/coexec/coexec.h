@@ -47,8 +47,7 @@
 #define COEXEC_GAIN    0.03 /* a set must gain so much more to be kept */
 #define COEXEC_UNTRIED 1.2  /* expected of a pair that was not tried; */
 #define COEXEC_ALIKE   1.04 /* of one whose kernels seem to wait for the same thing */
-#define COEXEC_SAMPLES 8    /* what a set gains is the mean of about so many measurements; */
-#define COEXEC_OFF     0.02 /* it is remembered again when it differs by more than this */
+#define COEXEC_OFF     0.02 /* what a set gains is remembered again when it differs by more */
 #define COEXEC_LOST    3u   /* measurements in a row with a loss end a set */
 
 struct run_queue_entry;
@@ -99,7 +98,8 @@ struct coexec_plan {
 	struct coexec_space space;
 	struct coexec_search search;
 	bool searching;
-	bool shrunk; /* a member has left */
+	bool corrects; /* `search` is that of the members, whose best configuration is in use */
+	bool shrunk;   /* a member has left */
 	enum coexec_phase phase;
 	unsigned lost;                   /* measurements in a row with a loss */
 	uint64_t since;                  /* of the phase */

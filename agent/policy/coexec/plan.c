@@ -19,7 +19,7 @@ static void remove_at(struct coexec_plan *plan, unsigned i)
 		plan->numbers[i] = plan->numbers[i + 1];
 		plan->now.workers[i] = plan->now.workers[i + 1];
 	}
-	plan->searching = false;
+	plan->searching = plan->corrects = false;
 	plan->shrunk = true;
 }
 
@@ -53,6 +53,7 @@ static void add(struct coexec_plan *plan, struct run_queue_entry *entry)
 	plan->now.workers[plan->n] = 0;
 	plan->members[plan->n++] = entry;
 	entry->coexec.together = true;
+	plan->corrects = false;
 	plan->lost = 0;
 }
 
@@ -82,6 +83,14 @@ static bool is_unlikely(const struct coexec_plan *plan, const struct coexec_memo
 	       (memory && coexec_memory_alike(memory, plan->numbers[0], plan->numbers[1]));
 }
 
+/* The search's best configuration is in use from now on, and gave @speed_up. */
+static void use_best(struct coexec_plan *plan, struct coexec_memory *memory, double speed_up,
+		     uint64_t now)
+{
+	coexec_change(plan, &plan->space.of[plan->search.best], now);
+	remember(plan, memory, speed_up);
+}
+
 /* Takes the best configuration that was tried. */
 static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
@@ -92,12 +101,12 @@ static void end_search(struct coexec_plan *plan, struct coexec_memory *memory, u
 	plan->searching = false;
 	plan->searched = now - plan->search_since;
 	plan->explored += is_unlikely(plan, memory) ? plan->searched : 0;
-	coexec_change(plan, &plan->space.of[plan->search.best], now);
-	remember(plan, memory, highest);
+	use_best(plan, memory, highest, now);
 	if (highest < plan->speed_up + COEXEC_GAIN) {
 		refuse_last(plan, now);
 		return;
 	}
+	plan->corrects = true;
 	plan->speed_up = highest;
 	plan->sets++;
 	plan->turn_since = now;
@@ -339,12 +348,18 @@ static void correct(struct coexec_plan *plan, struct coexec_memory *memory, doub
 		remember(plan, memory, plan->speed_up);
 }
 
-/* Ends the set if its members are slower together than in turns. */
+/* Ends the set if its members are slower together than in turns, whatever was tried. */
 static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	double rates[COEXEC_MOST], sum = coexec_rates(plan, rates);
 
 	correct(plan, memory, sum);
+	if (plan->corrects && coexec_search_correct(&plan->search, sum)) {
+		plan->lost = 0;
+		plan->speed_up = plan->search.highest;
+		use_best(plan, memory, plan->speed_up, now);
+		return;
+	}
 	plan->lost = sum < 1 ? plan->lost + 1 : 0;
 	if (plan->lost >= COEXEC_LOST) {
 		remember(plan, memory, sum);

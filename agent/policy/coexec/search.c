@@ -23,6 +23,8 @@ static void note(struct coexec_search *search, const double *rates)
 		sum += rates[i];
 	}
 	search->measured[search->at] = true;
+	search->speed_ups[search->at] = progress ? sum : 0;
+	search->samples[search->at] = 1;
 	search->tries++;
 	if (progress && sum > search->highest) {
 		search->highest = sum;
@@ -79,4 +81,38 @@ void coexec_search_feed(struct coexec_search *search, const double *rates)
 {
 	note(search, rates);
 	search->done = !divide(search);
+}
+
+static unsigned highest_of(const struct coexec_search *search)
+{
+	unsigned best = search->best;
+
+	for (unsigned i = 0; i < search->n; i++)
+		if (search->speed_ups[i] > search->speed_ups[best])
+			best = i;
+	return best;
+}
+
+/* By how much another configuration must be better; 0: the one in use is not measured enough. */
+static double margin(unsigned samples)
+{
+	if (samples < COEXEC_SURE)
+		return 0;
+	return samples == COEXEC_SURE ? COEXEC_BETTER : COEXEC_LATER;
+}
+
+bool coexec_search_correct(struct coexec_search *search, double speed_up)
+{
+	unsigned samples = ++search->samples[search->best], other;
+	double *now = &search->speed_ups[search->best], more = margin(samples);
+
+	*now += (speed_up - *now) / (double)smaller(samples, COEXEC_SAMPLES);
+	search->highest = *now;
+	other = highest_of(search);
+	if (more == 0 || search->speed_ups[other] < *now + more ||
+	    search->speed_ups[other] < search->worth)
+		return false;
+	search->best = other;
+	search->highest = search->speed_ups[other];
+	return true;
 }

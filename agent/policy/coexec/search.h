@@ -7,13 +7,24 @@
  * workers is rarely slower: between two configurations that were tried no kernel is faster than at
  * the better of both, and none is faster than alone. So the sum over the kernels bounds all that
  * lies in a gap. The gap with the highest bound is divided next, until no bound exceeds what was
- * found. Pure. */
+ * found.
+ *
+ * The best of a few short measurements is high by chance. So it is measured on while it is in use,
+ * and another one takes its place if that promises more by then. Pure. */
 #pragma once
 
 #include "policy/coexec/space.h"
 
 /* A configuration in which a kernel has a lower rate is not chosen. */
 #define COEXEC_LEAST 0.05
+
+/* While a configuration is in use, what it gives is the mean of about COEXEC_SAMPLES measurements.
+ * After COEXEC_SURE, the search's included, another takes its place if that gave COEXEC_BETTER
+ * more; later, if it gave COEXEC_LATER more. */
+#define COEXEC_SAMPLES 8
+#define COEXEC_SURE    4u
+#define COEXEC_BETTER  0.02
+#define COEXEC_LATER   0.06
 
 struct coexec_search {
 	unsigned n, gains; /* of the space */
@@ -26,6 +37,8 @@ struct coexec_search {
 	double highest; /* speed-up of the best; 0: none was measured */
 	/* Internal. */
 	bool measured[COEXEC_WORKERS];
+	double speed_ups[COEXEC_WORKERS]; /* the mean of what each gave; 0: a kernel starved */
+	unsigned samples[COEXEC_WORKERS];
 	double rates[COEXEC_WORKERS][COEXEC_MOST];
 };
 
@@ -35,3 +48,6 @@ void coexec_search_begin(struct coexec_search *search, const struct coexec_space
 			 unsigned n_kernels, double worth);
 /* The configuration `at` gave these rates. */
 void coexec_search_feed(struct coexec_search *search, const double *rates);
+/* The search is done, and the best configuration, which is in use, gave @speed_up. True: another
+ * one is the best from now on. */
+bool coexec_search_correct(struct coexec_search *search, double speed_up);
