@@ -31,7 +31,7 @@ def parse(arguments):
     parser.add_argument("names", nargs="*", metavar="NAME", help="of an experiment or a set; several, also with commas")
     parser.add_argument("--list", action="store_true", help="show what there is, or what NAME... would run")
     parser.add_argument("--only", default="", help="of the NAMEs, only these experiments, with commas")
-    parser.add_argument("--parts", default="", help="of the programs of `programs`, `second-start` and `throughput-alone` or the parts of `spatial`, `coexec`, `loop-ports` and `loop-servers`, only these")
+    parser.add_argument("--parts", default="", help="of the programs or parts of experiments that have some (the names in their files), only these, with commas")
     parser.add_argument("--seconds", type=float, help="of one measurement; by default the set's")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="experiments without a GPU are measured so often; the median counts")
     parser.add_argument("--deadline", type=float, default=540, help="start no experiment after so many seconds")
