@@ -112,10 +112,6 @@ static void describe_yield(cJSON *object, const struct client *client)
 	if (tenant->yield_refused)
 		json_add_text(object, "yieldRefused", tenant->wanted_yield);
 	json_add_text(object, "yield", yield_format(tenant->yield, text));
-	json_add_text(object, "yieldNow",
-		      yield_format(yield_trial_now(&client->yield_trial, client->yield), text));
-	if (client->yield_trial.slower > 0)
-		cJSON_AddNumberToObject(object, "yieldSlower", client->yield_trial.slower);
 	if (needed != SMS_UNKNOWN)
 		json_add_number(object, "smsNeeded", needed);
 	if (left != SMS_UNKNOWN)

@@ -74,8 +74,6 @@ static void explain_above(FILE *out, const struct client *client)
 
 static void explain_sms(FILE *out, const struct client *client)
 {
-	const struct yield_trial *trial = &client->yield_trial;
-
 	if (sms_needed(client) == SMS_UNKNOWN)
 		return;
 	fprintf(out, "    its work needs %llu SMs; higher levels leave it %llu\n",
@@ -85,12 +83,6 @@ static void explain_sms(FILE *out, const struct client *client)
 			"    MPS gives it %llu SMs: its kernels run on while higher levels need no "
 			"more than the others\n",
 			(unsigned long long)sms_given(client));
-	if (trial->slower > 0)
-		fprintf(out,
-			"    with the SMs that it needs its kernels take %.2f times as long as "
-			"with all%s\n",
-			trial->slower,
-			trial->needs_all ? ", so lower levels leave the whole GPU" : "");
 }
 
 static void explain_client(FILE *out, const struct client *client)

@@ -13,7 +13,6 @@ static const struct {
 } words[] = {
 	{"whole", YIELD_WHOLE},
 	{"needed", YIELD_NEEDED},
-	{"measured", YIELD_MEASURED},
 };
 
 /* @text: `N%`. */
@@ -44,11 +43,6 @@ bool yield_parse(const char *text, uint32_t *out)
 		}
 	}
 	return false;
-}
-
-uint32_t yield_first(uint32_t yield)
-{
-	return yield == YIELD_MEASURED ? YIELD_NEEDED : yield;
 }
 
 const char *yield_format(uint32_t yield, char out[YIELD_TEXT_MAX])

@@ -13,7 +13,6 @@
 #include "scheduler/gpu/max-blocking-time.h"
 #include "shm/region.h"
 #include "scheduler/record.h"
-#include "scheduler/yield-trial.h"
 
 struct gpu;
 struct tenant;
@@ -121,9 +120,8 @@ struct client {
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
 	uint32_t yield;      /* its container's */
-	struct yield_trial yield_trial;
-	uint64_t worked_at; /* ns: it was last seen with work; 0: never, or it does not matter */
-	uint32_t workers;   /* on an SM, by hand; 0: the policy's */
+	uint64_t worked_at;  /* ns: it was last seen with work; 0: never, or it does not matter */
+	uint32_t workers;    /* on an SM, by hand; 0: the policy's */
 };
 
 /* It reports that its kernels run beside other clients'. */

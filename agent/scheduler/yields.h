@@ -1,12 +1,11 @@
-/* Tells clients what lower-level ones leave to them (policy/yield.h), and finds out whether that is
- * enough (yield-trial.h). */
+/* Tells clients what lower-level ones are to leave to them (policy/yield.h), and a number for those
+ * that work below, beside which libweir measures how much room is best. */
 #pragma once
 
 #include <stdint.h>
 
-#define YIELDS_LOOK_NS  250000000ull /* between two looks, */
-#define YIELDS_BELOW_NS 50000000ull  /* at who works below */
-#define YIELDS_WORKED   3u           /* looks without work until a client does not */
+#define YIELDS_BELOW_NS 50000000ull /* between two looks at who works below */
+#define YIELDS_WORKED   3u          /* looks without work until a client does not */
 
 struct client;
 struct gpu;

@@ -10,7 +10,7 @@
 /* SMs that the client's demand asks for; 0: the whole GPU. As libweir counts them. */
 static uint32_t need_of(const struct sim *sim, const struct actor *actor)
 {
-	uint64_t sms = actor->traits->sms, yield = yield_first(actor->traits->yield);
+	uint64_t sms = actor->traits->sms, yield = actor->traits->yield;
 
 	if (!sim->options->mps || !sms || yield == YIELD_WHOLE)
 		return 0;

@@ -258,7 +258,7 @@ static const struct {
 	{"standalone: {rules: [{level: low, computeLimit: 0}]}",
 	 "f.yaml:1:49: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, yield: all}]}",
-	 "f.yaml:1:42: expected whole, needed, measured, or needed+N% with N from 0 to 100, not "
+	 "f.yaml:1:42: expected whole, needed, or needed+N% with N from 0 to 100, not "
 	 "`all`"},
 	{"standalone: {rules: [{level: low, minRate: 0}]}",
 	 "f.yaml:1:44: expected a number above 0 and at most 1, with up to three decimals, not "

@@ -142,61 +142,6 @@ static void test_who_may_rely_on_whole(void **state)
 	assert_false(is_spatial(1));
 }
 
-/* One look of the agent, a quarter of a second later; the client's launches take @slower times as
- * long with some SMs as with all. */
-static void look_at_yields(uint64_t *now, int i, double slower)
-{
-	size_t kind = controls[i].yield ? WEIR_YIELD_SOME : WEIR_YIELD_ALL;
-
-	statuses[i].yield_samples[kind] += YIELD_TRIAL_SAMPLES;
-	statuses[i].yield_predicted[kind] += 1000000;
-	statuses[i].yield_measured[kind] +=
-		kind == WEIR_YIELD_SOME ? (uint64_t)(1e6 * slower) : 1000000;
-	*now += YIELDS_LOOK_NS;
-	uint64_t next = *now + YIELDS_BELOW_NS;
-	assert_true(yields_look(&gpu, *now) == next);
-	assert_true(yields_look(&gpu, *now + 1) == next); /* not yet */
-}
-
-/* SMs that do not help the client that asked for them are not all that lower levels leave. */
-static void test_slow_work_gets_the_whole_gpu(void **state)
-{
-	struct tenant tenant = {.container = "server"};
-	uint64_t now = loop_now();
-
-	(void)state;
-	clients[1].tenant = &tenant;
-	add_concurrent(0, 0, 0);
-	add_concurrent(1, 2, YIELD_MEASURED);
-	add_concurrent(2, 3, 0);
-	statuses[0].outstanding = 1;
-	yields_tell(&clients[1]);
-	assert_int_equal(controls[1].yield, YIELD_NEEDED);
-	bool compares = false;
-	for (unsigned i = 0; i < 40; i++) {
-		look_at_yields(&now, 1, 1.7);
-		compares |= (controls[1].flags & WEIR_CONTROL_COMPARES) != 0;
-		/* Without SMs that nobody needs, but still with `whole`. */
-		gpu_tell_spatial(&gpu);
-	}
-	assert_true(compares && !(controls[1].flags & WEIR_CONTROL_COMPARES));
-	assert_int_equal(controls[1].yield, 0);
-	assert_true(clients[1].yield_trial.needs_all);
-	assert_int_equal(controls[2].yield, 0);
-	assert_false(controls[2].flags & WEIR_CONTROL_COMPARES);
-	/* The next comparison finds them to be enough. */
-	for (unsigned i = 0; i < 1000 && clients[1].yield_trial.needs_all; i++)
-		look_at_yields(&now, 1, 1.0);
-	assert_int_equal(controls[1].yield, YIELD_NEEDED);
-	assert_false(controls[1].flags & WEIR_CONTROL_COMPARES);
-	/* Time-sliced clients never run beside each other. */
-	statuses[1].flags = 0;
-	for (unsigned i = 0; i < 1000; i++) {
-		look_at_yields(&now, 1, 1.7);
-		assert_int_equal(controls[1].yield, YIELD_NEEDED);
-	}
-}
-
 static uint32_t company_after(uint64_t *now, unsigned looks)
 {
 	while (looks--) {
@@ -237,34 +182,6 @@ static void test_clients_know_who_works_below(void **state)
 	assert_int_equal(company_after(&now, 1), first);
 	clients[2].yield = 0;
 	assert_int_equal(company_after(&now, 1), 0);
-}
-
-/* Each would take what lower levels leave to the other for its own doing. */
-static void test_clients_compare_one_after_the_other(void **state)
-{
-	struct tenant tenant = {.container = "server"};
-	unsigned compared[3] = {0};
-	uint64_t now = loop_now();
-
-	(void)state;
-	add_concurrent(0, 0, 0);
-	statuses[0].outstanding = 1;
-	for (int i = 1; i < 3; i++) {
-		clients[i].tenant = &tenant;
-		add_concurrent(i, 2, YIELD_MEASURED);
-	}
-	for (unsigned look = 0; look < 1000; look++) {
-		statuses[2].yield_samples[!controls[2].yield] += YIELD_TRIAL_SAMPLES;
-		look_at_yields(&now, 1, 1.0);
-		unsigned n = 0;
-		for (int i = 1; i < 3; i++) {
-			bool compares = controls[i].flags & WEIR_CONTROL_COMPARES;
-			compared[i] += compares;
-			n += compares;
-		}
-		assert_true(n <= 1);
-	}
-	assert_true(compared[1] && compared[2]);
 }
 
 /* The agent says `whole` for a libweir that does not. */
@@ -351,9 +268,7 @@ int main(void)
 		GPU_TEST(test_changing_sms_are_kept),
 		GPU_TEST(test_paused_client_keeps_its_part),
 		GPU_TEST(test_who_may_rely_on_whole),
-		GPU_TEST(test_slow_work_gets_the_whole_gpu),
 		GPU_TEST(test_clients_know_who_works_below),
-		GPU_TEST(test_clients_compare_one_after_the_other),
 		GPU_TEST(test_older_clients_need_all),
 		GPU_TEST(test_sms_for_people),
 		GPU_TEST(test_sums_outlive_a_restart),

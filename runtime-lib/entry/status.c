@@ -83,11 +83,6 @@ void status_work(struct client *client, struct tick *tick)
 	atomic_store(&status->given_sms, sms_of(client)->of_gpu - sms_unused(client));
 	atomic_store(&status->comparing, tuning_count(client));
 	workers_tell(client, status);
-	for (size_t i = 0; i < WEIR_YIELD_KINDS; i++) {
-		atomic_store(&status->yield_samples[i], learning->yield_samples[i]);
-		atomic_store(&status->yield_measured[i], learning->yield_measured[i]);
-		atomic_store(&status->yield_predicted[i], learning->yield_predicted[i]);
-	}
 	overrun_tell(client, tick, status);
 	/* A shared bit is set by it, so what holds for bits of one's own (gates/demand.c) does
 	 * here. */

@@ -36,7 +36,7 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
 	uint32_t company = load_relaxed(&control_page(binding)->company);
 	uint64_t kernel = need_kernel(key, usual), subject = beside(kernel, company);
 
-	if (!company || binding_flag(binding, WEIR_CONTROL_COMPARES))
+	if (!company)
 		return usual;
 	store_relaxed(&choices->wanted, kernel);
 	if ((load_acquire(&choices->tried) | ANY) == (kernel | ANY)) {

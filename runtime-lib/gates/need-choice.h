@@ -5,9 +5,8 @@
  * measured when the kernel comes into a new company, and again after a rest. A kernel that cannot
  * be measured, because other work needs more anyway, keeps its usual way.
  *
- * Nothing is measured while nobody below has work, while the agent compares
- * (WEIR_CONTROL_COMPARES), and of a client whose work never ends: it would keep what it asked for
- * last. */
+ * Nothing is measured while nobody below has work, and of a client whose work never ends: it would
+ * keep what it asked for last. */
 #pragma once
 
 #include "client/level-binding.h"

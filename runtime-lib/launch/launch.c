@@ -41,17 +41,11 @@ static void launch_captured(struct stream *stream, const struct level_binding *b
 	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
 }
 
-/* What the client asks lower levels for when this launch begins. Call it after demand was raised.
- */
-static enum sample_needs needs_of(const struct launch *launch, const struct kernel_call *call,
-				  enum launch_kind kind)
+static bool can_do_with_some(const struct launch *launch, const struct kernel_call *call,
+			     enum launch_kind kind)
 {
-	const struct client *client = launch->stream->client;
-
-	if (kind != LAUNCH_PLAIN || !launch->binding->level ||
-	    !sms_are_few(client, &call->geometry))
-		return SAMPLE_NEEDS_NONE;
-	return sms_are_whole(client) ? SAMPLE_NEEDS_ALL : SAMPLE_NEEDS_SMS;
+	return kind == LAUNCH_PLAIN && launch->binding->level &&
+	       sms_are_few(launch->stream->client, &call->geometry);
 }
 
 kept_apart static struct sample *take_sample(const struct launch *launch,
@@ -81,7 +75,7 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 			.arguments = predict_arguments(call),
 			.tuned = launch->decision.tuned,
 			.candidate = launch->decision.candidate,
-			.needs = needs_of(launch, call, kind),
+			.few = can_do_with_some(launch, call, kind),
 			.way = (int)sms_way(stream->client)});
 	return sample;
 }

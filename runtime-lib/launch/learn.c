@@ -90,34 +90,17 @@ static void learn_time(struct client *client, const struct sample *sample, uint6
 	watch_change(client, before, believed);
 }
 
-/* Counts a sample for the agent's comparison of yields (WEIR_CONTROL_COMPARES). A launch that
- * waited at gates does not count: it says nothing about the SMs that lower levels leave. */
-static void learn_yield(struct client *client, const struct sample *sample, uint64_t ns)
-{
-	struct learning *learning = learning_of(client);
-	const struct sampled *of = &sample->of;
-	size_t kind = of->needs == SAMPLE_NEEDS_ALL ? WEIR_YIELD_ALL : WEIR_YIELD_SOME;
-
-	if (of->needs == SAMPLE_NEEDS_NONE || !of->predicted || sample->disturbed ||
-	    sample_evicted(sample))
-		return;
-	learning->yield_samples[kind]++;
-	learning->yield_measured[kind] += ns;
-	learning->yield_predicted[kind] += of->predicted;
-}
-
 /* A launch may wait until lower-level kernels have left, or end. */
 static bool waits_for_lower(const struct client *client, const struct level_binding *binding)
 {
 	return client->concurrent && binding && load_relaxed(&control_page(binding)->below);
 }
 
-/* For the client's own comparison (gates/need-choice.h). */
 static void learn_need(struct client *client, const struct sample *sample, uint64_t ns)
 {
 	const struct sampled *of = &sample->of;
 
-	if (of->needs != SAMPLE_NEEDS_NONE && !sample->disturbed && !sample_evicted(sample))
+	if (of->few && !sample->disturbed && !sample_evicted(sample))
 		need_learn(client, of->key, (enum need_way)of->way, ns);
 }
 
@@ -164,7 +147,6 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 			   crowd == KERNEL_ALONE && takes_turns(client) ? KERNEL_CROWDED : crowd);
 	else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE)
 		learn_eviction(sample);
-	learn_yield(client, sample, alone);
 	start_ended(client, sample);
 	weigh(client, sample);
 	if (!sample->bounded)
@@ -211,7 +193,7 @@ void learn_drive(struct client *client, struct tick *tick)
 								 .held = held});
 }
 
-/* Below the top level it matters how long kernels take today; at any, while the agent compares. */
+/* Below the top level it matters how long kernels take today. */
 void learn_work(struct client *client, struct tick *tick)
 {
 	struct learning *learning = learning_of(client);
@@ -220,9 +202,7 @@ void learn_work(struct client *client, struct tick *tick)
 		    !binding_flag(tick->binding, WEIR_CONTROL_SLICED);
 	int due = SAMPLE_NOT_DUE;
 
-	bool matters = tick->binding->wait || binding_flag(tick->binding, WEIR_CONTROL_COMPARES);
-
-	if (!matters || tick->now - learning->sampled_at < SAMPLE_EVERY)
+	if (!tick->binding->wait || tick->now - learning->sampled_at < SAMPLE_EVERY)
 		return;
 	learning->sampled_at = tick->now;
 	learning->late = false;

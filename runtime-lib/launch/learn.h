@@ -10,8 +10,6 @@
 struct learning {
 	/* As in the status page. */
 	uint64_t predictions, prediction_error;
-	uint64_t yield_samples[WEIR_YIELD_KINDS], yield_measured[WEIR_YIELD_KINDS],
-		yield_predicted[WEIR_YIELD_KINDS];
 	/* Sums over samples, older ones counting less: their time, and their time multiplied by the
 	 * cost of an eviction of their kernel. */
 	double run_time, eviction_cost;

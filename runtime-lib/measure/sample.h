@@ -30,13 +30,6 @@ enum sample_flight {
 	SAMPLE_EVICTED_ONCE, /* the same, but the times of its parts are known */
 };
 
-/* What the client's work needed of lower-level clients, of a launch that can do with some SMs. */
-enum sample_needs {
-	SAMPLE_NEEDS_NONE, /* it cannot, or nobody is below */
-	SAMPLE_NEEDS_SMS,
-	SAMPLE_NEEDS_ALL,
-};
-
 /* What was launched, and how. */
 struct sampled {
 	struct kernel_time *kernel;
@@ -51,8 +44,8 @@ struct sampled {
 	struct arguments arguments;
 	struct tuned_kernel *tuned; /* NULL: not tuned */
 	uint32_t candidate;         /* of `tuned` */
-	enum sample_needs needs;
-	int way; /* for which the client asked (gates/need-trial.h) */
+	bool few;                   /* it can do with some SMs, and a level is below */
+	int way;                    /* for which the client asked (gates/need-trial.h) */
 };
 
 struct sample {

@@ -3,10 +3,6 @@
 
 #include "gates/demand-pages.h"
 
-#include <unistd.h>
-
-#define MEASURED ((CUfunction)(uintptr_t)0xa000)
-
 static void without_a_word_all_is_needed(void **state)
 {
 	unsigned n = begin(0);
@@ -298,86 +294,6 @@ static void one_that_leaves_shows_nothing(void **state)
 	end(n);
 }
 
-/* All clients of this test have one status page. */
-static bool is_fresh(void)
-{
-	return !agent.status->yield_samples[WEIR_YIELD_SOME] &&
-	       !agent.status->yield_samples[WEIR_YIELD_ALL];
-}
-
-/* Launches @blocks until a measured one of known time counts for @kind, at most @tries times. */
-static bool is_told(unsigned n, unsigned blocks, enum weir_yield_kind kind, unsigned tries)
-{
-	uint64_t samples = agent.status->yield_samples[kind];
-
-	for (unsigned i = 0; i < tries && agent.status->yield_samples[kind] == samples; i++) {
-		driver->streams_busy = 1;
-		measure_next();
-		launch_of(MEASURED, n, 1, blocks);
-		finish_work(n);
-	}
-	return agent.status->yield_samples[kind] != samples;
-}
-
-static void assert_told(enum weir_yield_kind kind)
-{
-	uint64_t samples = agent.status->yield_samples[kind];
-
-	/* The driver tells milliseconds, not exactly. */
-	assert_in_range(agent.status->yield_measured[kind], 69999 * samples, 70001 * samples);
-	assert_in_range(agent.status->yield_predicted[kind], 69999 * samples, 70001 * samples);
-}
-
-static void launches_tell_what_they_needed(void **state)
-{
-	unsigned n = begin(NEEDED);
-	const struct weir_status_page *status = agent.status;
-
-	(void)state;
-	driver->elapsed_ns = 70000;
-	assert_true(eventually(is_fresh()));
-	assert_true(is_told(n, 1, WEIR_YIELD_SOME, 400));
-	assert_int_equal(status->yield_samples[WEIR_YIELD_ALL], 0);
-	assert_told(WEIR_YIELD_SOME);
-	assert_false(is_told(n, 4, WEIR_YIELD_ALL, 20)); /* it always needs the whole GPU */
-	atomic_store(&agent.control->yield, 0);
-	uint64_t some = status->yield_samples[WEIR_YIELD_SOME];
-	assert_true(is_told(n, 1, WEIR_YIELD_ALL, 400));
-	assert_int_equal(status->yield_samples[WEIR_YIELD_SOME], some);
-	assert_told(WEIR_YIELD_ALL);
-	end(n);
-}
-
-/* At the top level nothing is measured without need: after its first launches one in hundreds. */
-static void the_top_level_measures_while_the_agent_compares(void **state)
-{
-	unsigned n = context_welcomed(3);
-	const uint64_t *told = (const uint64_t *)&agent.status->yield_samples[WEIR_YIELD_ALL];
-
-	(void)state;
-	driver->elapsed_ns = 500000; /* long enough not to be passed over */
-	finish_work(n);
-	assert_true(eventually(is_fresh()));
-	for (unsigned i = 0; i < 20; i++)
-		launch_of(MEASURED, n, 1, 2);
-	finish_work(n);
-	assert_true(eventually(!atomic_load(&sampler_of(client)->armed)));
-	uint64_t before = *told;
-	for (unsigned i = 0; i < 80; i++)
-		launch_of(MEASURED, n, 1, 2);
-	finish_work(n);
-	assert_int_equal(*told, before);
-	agent.control->flags = WEIR_CONTROL_COMPARES;
-	for (unsigned i = 0; i < 4000 && *told == before; i++) {
-		usleep(1000);
-		launch_of(MEASURED, n, 1, 2);
-		finish_work(n);
-	}
-	assert_true(*told > before);
-	agent.control->flags = 0;
-	end(n);
-}
-
 static void give_bit_back(void)
 {
 	atomic_store(&agent.control->flags, WEIR_CONTROL_RATED);
@@ -430,8 +346,6 @@ int main(void)
 		cmocka_unit_test(launches_say_so),
 		cmocka_unit_test(places_are_shown),
 		cmocka_unit_test(one_that_leaves_shows_nothing),
-		cmocka_unit_test(launches_tell_what_they_needed),
-		cmocka_unit_test(the_top_level_measures_while_the_agent_compares),
 		cmocka_unit_test(a_client_that_leaves_needs_nothing),
 	};
 

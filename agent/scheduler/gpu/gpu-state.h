@@ -87,8 +87,7 @@ struct gpu {
 	bool rated;             /* a client has a minimum rate */
 	uint64_t rates_sum;     /* of these, in thousandths */
 	uint64_t rates_looked;
-	uint64_t yields_due;  /* when yields are looked at next, */
-	uint64_t company_due; /* and who works below those that yield */
+	uint64_t company_due; /* when it is looked at next who works below those that yield */
 	uint64_t looked;      /* when at its clients last */
 	struct end_poll end_poll;
 	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */

@@ -107,22 +107,12 @@ enum weir_control_flags {
 	WEIR_CONTROL_RATED = 1u << 7,
 	/* The client is ahead of that rate: its work shows no demand. */
 	WEIR_CONTROL_LEAVES = 1u << 8,
-	/* The agent compares what the client's launches take with the SMs that they need and with
-	 * the whole GPU (`yield`): measure some each few milliseconds. */
-	WEIR_CONTROL_COMPARES = 1u << 9,
 	/* The agent measures how fast the client's work gets on: each launch that is finished must
 	 * be reported within a millisecond. */
 	WEIR_CONTROL_MEASURED = 1u << 10,
 };
 
 #define WEIR_YIELD_MORE_MAX 100u
-
-/* What the client's work needed of lower-level clients while a launch ran. */
-enum weir_yield_kind {
-	WEIR_YIELD_SOME = 0, /* some SMs, or places */
-	WEIR_YIELD_ALL = 1,  /* the whole GPU */
-};
-#define WEIR_YIELD_KINDS 2
 
 /* The agent writes, the client reads. A client whose agent has died clears its own hold word. */
 struct weir_control_page {
@@ -256,11 +246,7 @@ struct weir_status_page {
 	/* Times that a kernel left because all blocks of its loop waited, and ns until it was
 	 * launched again. */
 	_Atomic uint64_t loops_blocked, loops_blocked_time;
-	/* Measured launches that can do with some SMs, by enum weir_yield_kind; ns that they took,
-	 * from the moment in which their stream was ready for them; and what was predicted. 0: an
-	 * older library. */
-	_Atomic uint64_t yield_samples[WEIR_YIELD_KINDS], yield_measured[WEIR_YIELD_KINDS],
-		yield_predicted[WEIR_YIELD_KINDS];
+	uint64_t unused1[6]; /* 0 */
 	/* ns that a kernel has stayed on the GPU since gates closed behind it; the longest of the
 	 * client's streams. Not counted: while the hardware stops it. 0: there is none. */
 	_Atomic uint64_t overrun;
@@ -306,8 +292,7 @@ static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page la
 static_assert(offsetof(struct weir_status_page, unused) == 392, "page layout");
 static_assert(offsetof(struct weir_status_page, loops) == 424, "page layout");
 static_assert(offsetof(struct weir_status_page, loops_blocked) == 448, "page layout");
-static_assert(offsetof(struct weir_status_page, yield_samples) == 464, "page layout");
-static_assert(offsetof(struct weir_status_page, yield_predicted) == 496, "page layout");
+static_assert(offsetof(struct weir_status_page, unused1) == 464, "page layout");
 static_assert(offsetof(struct weir_status_page, overrun) == 512, "page layout");
 static_assert(offsetof(struct weir_status_page, given_sms) == 520, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");
