@@ -100,6 +100,8 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 		return SMS_WHOLE;
 	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
 					needs_places(ahead) ? NEED_PLACES : NEED_APART);
+	if (way == NEED_PLACES && !ahead)
+		way = NEED_APART;
 	return way == NEED_WHOLE ? SMS_WHOLE : way == NEED_APART ? n | SMS_APART : n;
 }
 

@@ -2,9 +2,7 @@
 
 #include "weir/log.h"
 
-#define WAY       3ull            /* in the lowest bits of a choice */
-#define ANY       12ull           /* whatever the usual way is */
-#define USUAL     2               /* the position of the usual way in a kernel */
+#define WAY       3ull            /* in the lowest bits */
 #define REST      (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
 #define REST_MAX  (480 * NS_PER_S)  /* found the same */
 #define APART     NS_PER_S          /* between any two trials */
@@ -34,12 +32,14 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
 {
 	struct need_choices *choices = need_choices_of(client);
 	uint32_t company = load_relaxed(&control_page(binding)->company);
-	uint64_t kernel = need_kernel(key, usual), subject = beside(kernel, company);
 
 	if (!company)
+		company = load_relaxed(&choices->company);
+	if (!company)
 		return usual;
-	store_relaxed(&choices->wanted, kernel);
-	if ((load_acquire(&choices->tried) | ANY) == (kernel | ANY)) {
+	uint64_t kernel = need_kernel(key), subject = beside(kernel, company);
+	store_relaxed(&choices->wanted, kernel | (uint64_t)usual);
+	if (load_acquire(&choices->tried) == kernel) {
 		add_relaxed(&choices->launches, 1);
 		return (enum need_way)load_relaxed(&choices->way);
 	}
@@ -67,7 +67,7 @@ static void launch_in(struct need_choices *choices, enum need_way way, uint64_t 
 
 static void choose(struct need_choices *choices, enum need_way way, uint64_t now)
 {
-	uint64_t subject = beside(atomic_load(&choices->tried), choices->company);
+	uint64_t subject = beside(atomic_load(&choices->tried), choices->beside);
 	uint64_t next = subject | (uint64_t)way;
 	size_t slot = slot_of(subject);
 	bool same = atomic_load(&choices->chosen[slot]) == next;
@@ -83,20 +83,21 @@ void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t
 	struct need_choices *choices = need_choices_of(client);
 	const struct need_trial *trial = &choices->trial;
 	enum need_way before = trial->way;
+	uint64_t now = client_now();
 
 	if (!need_is_measured(client, key))
 		return;
-	if (need_trial_learn(&choices->trial, way, ns)) {
+	if (need_trial_learn(&choices->trial, way, ns, now)) {
 		log_debug(
 			"kernel %016llx beside %08x: ns in places %llu, with SMs of its own %llu, "
 			"with all %llu",
-			(unsigned long long)key, choices->company,
-			(unsigned long long)trial->medians[NEED_PLACES],
-			(unsigned long long)trial->medians[NEED_APART],
-			(unsigned long long)trial->medians[NEED_WHOLE]);
-		choose(choices, trial->way, client_now());
+			(unsigned long long)key, choices->beside,
+			(unsigned long long)trial->typical[NEED_PLACES],
+			(unsigned long long)trial->typical[NEED_APART],
+			(unsigned long long)trial->typical[NEED_WHOLE]);
+		choose(choices, trial->way, now);
 	} else if (trial->way != before) {
-		launch_in(choices, trial->way, client_now());
+		launch_in(choices, trial->way, now);
 	}
 }
 
@@ -107,12 +108,12 @@ static bool is_due(const struct need_choices *choices, uint64_t subject, uint64_
 	return (atomic_load(&choices->chosen[slot]) & ~WAY) != subject || now >= choices->due[slot];
 }
 
-static void begin(struct need_choices *choices, uint64_t kernel, uint32_t company, uint64_t now)
+static void begin(struct need_choices *choices, uint64_t wanted, uint32_t company, uint64_t now)
 {
-	need_trial_begin(&choices->trial, (enum need_way)(kernel >> USUAL & WAY));
-	choices->company = company;
+	need_trial_begin(&choices->trial, (enum need_way)(wanted & WAY));
+	choices->beside = company;
 	launch_in(choices, choices->trial.way, now);
-	atomic_store(&choices->tried, kernel);
+	atomic_store(&choices->tried, wanted & ~WAY);
 }
 
 static bool has_idled(struct need_choices *choices, uint64_t now)
@@ -132,15 +133,17 @@ void need_choice_work(struct client *client, struct tick *tick)
 	uint64_t wanted = atomic_exchange(&choices->wanted, 0), now = tick->now;
 	bool idled = has_idled(choices, now);
 
+	if (company)
+		atomic_store(&choices->company, company);
 	if (atomic_load(&choices->tried)) {
-		if (company != choices->company)
+		if (company != choices->beside)
 			end(choices, now);
 		else if (now >= choices->until)
 			choose(choices, choices->trial.first, now);
 		else if (now >= choices->from && atomic_load(&choices->launches) >= SKIPPED)
 			atomic_store(&choices->measures, 1);
 	} else if (wanted && company && idled && now >= choices->next &&
-		   is_due(choices, beside(wanted, company), now)) {
+		   is_due(choices, beside(wanted & ~WAY, company), now)) {
 		begin(choices, wanted, company, now);
 	}
 }

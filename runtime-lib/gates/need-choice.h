@@ -2,7 +2,8 @@
  * kernels that keep the GPU's memory busy the whole GPU is faster for many; beside others some SMs
  * are, or places of blocks that end. So the answer is kept for a kernel beside a company: the
  * lower-level clients that have work, which the agent tells (struct weir_control_page). It is
- * measured when the kernel comes into a new company, and again after a rest. A kernel that cannot
+ * measured when the kernel comes into a new company, and again after a rest. Until the agent has
+ * told that somebody works below again, the last company counts. A kernel that cannot
  * be measured, because other work needs more anyway, keeps its usual way.
  *
  * Nothing is measured while nobody below has work, and of a client whose work never ends: it would
@@ -18,7 +19,10 @@
 struct need_choices {
 	/* A kernel beside a company, and its way in the lowest bits; 0: none. */
 	_Atomic uint64_t chosen[NEED_CHOICES];
-	_Atomic uint64_t wanted;   /* the kernel launched last since the last look; 0: none */
+	/* The kernel launched last since the last look, and its usual way in the lowest bits; 0:
+	 * none. */
+	_Atomic uint64_t wanted;
+	_Atomic uint32_t company;  /* the last one that the agent has told; 0: none */
 	_Atomic uint64_t tried;    /* the kernel that is measured; 0: none */
 	_Atomic int way;           /* in which that is launched, */
 	_Atomic uint32_t launches; /* so often; */
@@ -29,17 +33,17 @@ struct need_choices {
 	uint64_t due[NEED_CHOICES];  /* ns, when each choice is measured again */
 	uint64_t rest[NEED_CHOICES]; /* ns: of these, between two measurements */
 	struct need_trial trial;
-	uint32_t company;       /* of the trial */
+	uint32_t beside;        /* the company of the trial */
 	uint64_t from;          /* ns, when launches in the way count at the earliest */
 	uint64_t next, until;   /* ns: the next trial; when this one has failed */
 	uint64_t seen, idle_at; /* of `idled`; ns, when it was last seen to grow */
 };
 PER_CLIENT(need_choices)
 
-/* A kernel and its usual way: what is compared. Not 0. */
-static inline uint64_t need_kernel(uint64_t key, enum need_way usual)
+/* A kernel: what is compared. Not 0; the lowest bits are. */
+static inline uint64_t need_kernel(uint64_t key)
 {
-	return (key & ~15ull) | 16u | (uint64_t)usual << 2;
+	return (key & ~15ull) | 16u;
 }
 
 /* Launch path, off the usual way. @key: kernel_key(). @usual: the way that the kernel's length and
@@ -53,7 +57,7 @@ static inline bool need_is_measured(const struct client *client, uint64_t key)
 	const struct need_choices *choices = need_choices_of(client);
 
 	return load_relaxed(&choices->measures) &&
-	       (load_relaxed(&choices->tried) | 12u) == need_kernel(key, (enum need_way)3);
+	       load_relaxed(&choices->tried) == need_kernel(key);
 }
 
 /* Worker: a launch of that kernel took @ns; the client asked for @way. */

@@ -1,8 +1,8 @@
 #include "gates/need-trial.h"
 
-#include "weir/base.h"
-
 #include <stdlib.h>
+
+#define TAIL 10 /* of the launches one in so many, on either side */
 
 void need_trial_begin(struct need_trial *trial, enum need_way first)
 {
@@ -16,10 +16,16 @@ static int by_time(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-static uint64_t median(uint64_t *times)
+/* The mean without both tails. */
+static uint64_t typical(uint64_t *times, unsigned n)
 {
-	qsort(times, NEED_TRIAL_SAMPLES, sizeof(*times), by_time);
-	return times[NEED_TRIAL_SAMPLES / 2];
+	unsigned cut = n / TAIL;
+	double sum = 0;
+
+	qsort(times, n, sizeof(*times), by_time);
+	for (unsigned i = cut; i < n - cut; i++)
+		sum += (double)times[i];
+	return (uint64_t)(sum / (n - 2 * cut));
 }
 
 static enum need_way chosen(const struct need_trial *trial)
@@ -28,20 +34,28 @@ static enum need_way chosen(const struct need_trial *trial)
 	int way = (int)trial->first;
 
 	for (int i = way; i < NEED_WAYS; i++)
-		fastest = smaller(fastest, trial->medians[i]);
-	while ((double)trial->medians[way] > NEED_TRIAL_FAST * (double)fastest)
+		fastest = smaller(fastest, trial->typical[i]);
+	while ((double)trial->typical[way] > NEED_TRIAL_FAST * (double)fastest)
 		way++;
 	return (enum need_way)way;
 }
 
-bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns)
+static bool is_enough(const struct need_trial *trial, uint64_t now)
+{
+	return trial->seen == NEED_TRIAL_SAMPLES_MAX ||
+	       (trial->seen >= NEED_TRIAL_SAMPLES && now - trial->since >= NEED_TRIAL_SPAN);
+}
+
+bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now)
 {
 	if (way != trial->way)
 		return false;
+	if (!trial->seen)
+		trial->since = now;
 	trial->times[trial->seen++] = ns;
-	if (trial->seen < NEED_TRIAL_SAMPLES)
+	if (!is_enough(trial, now))
 		return false;
-	trial->medians[way] = median(trial->times);
+	trial->typical[way] = typical(trial->times, trial->seen);
 	trial->seen = 0;
 	if (way == NEED_WHOLE)
 		trial->way = chosen(trial);

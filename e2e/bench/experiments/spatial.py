@@ -33,7 +33,7 @@ PARTS = PAIRS, CURVES, SERVICE, NETWORKS = "pairs", "curves", "service", "networ
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
 SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end;
-COMPARES = 0.5  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
+COMPARES = 0.6  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
 TAILS = 0.1  # of HIGH's times: the shortest and the longest that do not count
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
