@@ -31,13 +31,15 @@ void busy_period_goes_on(struct busy_period *busy, uint64_t now)
 }
 
 /* If more work came while demand lingered, it was seen after @idle. */
-void busy_period_end(struct busy_period *busy, uint64_t idle)
+uint64_t busy_period_end(struct busy_period *busy, uint64_t idle)
 {
 	uint64_t since = atomic_exchange(&busy->since, 0), seen = atomic_load(&busy->seen);
 	uint64_t until = larger(seen, idle);
 
-	if (since && until > since)
-		learn(busy, until - since);
+	if (!since || until <= since)
+		return 0;
+	learn(busy, until - since);
+	return until - since;
 }
 
 uint64_t busy_period_lasts(const struct busy_period *busy, uint64_t now)

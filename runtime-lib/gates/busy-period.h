@@ -21,8 +21,9 @@ struct busy_period {
 void busy_period_begin(struct busy_period *busy, uint64_t now);
 /* Worker: work is outstanding at @now. */
 void busy_period_goes_on(struct busy_period *busy, uint64_t now);
-/* It is over; @idle: when the work was first seen finished. */
-void busy_period_end(struct busy_period *busy, uint64_t idle);
+/* It is over; @idle: when the work was first seen finished. Returns how many ns it took; 0: not
+ * known. */
+uint64_t busy_period_end(struct busy_period *busy, uint64_t idle);
 
 /* ns that the period has lasted at @now; 0: there is none. */
 uint64_t busy_period_lasts(const struct busy_period *busy, uint64_t now);

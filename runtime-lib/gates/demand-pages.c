@@ -8,6 +8,7 @@
 #define KEPT_MAX  (2 * NS_PER_MS)  /* ns */
 #define SHORT     (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
 #define GIVEN_MIN 8u               /* SMs that MPS gives a process at least */
+#define PART      4u /* launches of many blocks do with one in so many SMs, or need all */
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always;   /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -82,10 +83,27 @@ static bool needs_places(uint64_t ahead)
 	return ahead && ahead <= SHORT;
 }
 
+static uint32_t add_percent(uint32_t n, uint32_t percent)
+{
+	return n + (n * percent + 99) / 100;
+}
+
+/* For launches of many blocks. */
+static uint32_t count_part(struct client *client, const struct level_binding *binding,
+			   uint32_t percent)
+{
+	const struct sms *sms = sms_of(client);
+	uint32_t n = add_percent(sms->of_gpu / PART, percent);
+
+	if (!are_few(sms, n) || need_way_of_many(client, binding) == NEED_WHOLE)
+		return SMS_WHOLE;
+	return n | SMS_APART;
+}
+
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
  * blocks a kernel takes up to a third longer (H100). */
 kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
-			      const struct geometry *geometry, uint64_t ahead)
+			      const struct geometry *geometry, uint64_t ahead, enum sms_known known)
 {
 	const struct sms *sms = sms_of(stream->client);
 	uint32_t percent = load_relaxed(&control_page(binding)->yield) - 1;
@@ -94,10 +112,9 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 		return SMS_WHOLE;
 	if (always)
 		return always | SMS_APART;
-	uint32_t n = count(geometry);
-	n += (n * percent + 99) / 100;
+	uint32_t n = known == SMS_COUNTED ? add_percent(count(geometry), percent) : 0;
 	if (!are_few(sms, n))
-		return SMS_WHOLE;
+		return count_part(stream->client, binding, percent);
 	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
 					needs_places(ahead) ? NEED_PLACES : NEED_APART);
 	if (way == NEED_PLACES && !ahead)

@@ -2,11 +2,12 @@
  * bit in `word`, `whole` and `places`, and how many SMs its work needs, in `sms`. Lower-level
  * clients may keep the others. demand.c says when. No other file writes these pages.
  *
- * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches,
- * launches that may overlap, work in several streams or at several levels, and launches that fill
- * more than 3/4 of the SMs. Any other launch needs an SM for each block. If it is short, these need
- * not be free of others' blocks: it will do with places of blocks that end (`places`). Where more
- * room makes it faster, it needs that (need-choice.h).
+ * Without weir.dev/yield each launch needs the whole GPU. So do graphs, cooperative launches, and
+ * work in several streams or at several levels. A launch of few blocks needs an SM for each. If it
+ * is short, these need not be free of others' blocks: it will do with places of blocks that end
+ * (`places`). Where more room makes it faster, it needs that. Launches that would fill more than
+ * 3/4 of the SMs, or that may overlap, need the whole GPU, too, or a quarter of the SMs if the
+ * client's work is done as soon on these (need-choice.h).
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record
@@ -31,6 +32,13 @@ struct stream;
 #define SMS_APART (1u << 24)
 #define SMS_WHOLE UINT32_MAX
 
+/* What a launch may run on. */
+enum sms_known {
+	SMS_ALL,     /* it needs the whole GPU: its blocks wait for each other, or are not known */
+	SMS_ANY,     /* some SMs will do, but it is not counted how many */
+	SMS_COUNTED, /* its blocks tell */
+};
+
 struct sms {
 	_Atomic uint32_t need; /* of the launches since demand was raised; 0: none */
 	_Atomic uint32_t last; /* what the launches before the last clearing needed; 0: not known */
@@ -48,7 +56,7 @@ PER_CLIENT(sms)
 
 /* The launch path, off the usual way: the control page's `yield` is not 0. @ahead: as below. */
 uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
-		   const struct geometry *geometry, uint64_t ahead);
+		   const struct geometry *geometry, uint64_t ahead, enum sms_known known);
 /* A launch of @geometry may need less than the whole GPU. */
 bool sms_are_few(const struct client *client, const struct geometry *geometry);
 /* While the need is guessed: a launch needs @n. */
@@ -59,14 +67,23 @@ static inline uint32_t sms_needed(const struct client *client)
 	return atomic_load(&sms_of(client)->need);
 }
 
-/* The way of making room for which the client asks now. */
-static inline enum need_way sms_way(const struct client *client)
+static inline enum need_way sms_way_to(uint32_t need)
 {
-	uint32_t need = sms_needed(client);
-
 	if (need == SMS_WHOLE)
 		return NEED_WHOLE;
 	return need & SMS_APART ? NEED_APART : NEED_PLACES;
+}
+
+/* The way of making room for which the client asks now, */
+static inline enum need_way sms_way(const struct client *client)
+{
+	return sms_way_to(sms_needed(client));
+}
+
+/* and for which it asked until its work ended. */
+static inline enum need_way sms_last_way(const struct client *client)
+{
+	return sms_way_to(atomic_load(&sms_of(client)->last));
 }
 
 /* At least as many as MPS gives a process with such an active thread percentage. On an H100 it
@@ -95,19 +112,21 @@ static inline bool sms_grows(const struct client *client, uint32_t sms)
 	return need != sms && sms_both(need, sms) != need;
 }
 
-/* Launch path: what a launch needs. @plain: it may be counted. @ahead: predicted ns; 0: not known,
- * or its blocks do not begin ahead of those of lower levels. One load while the client needs the
+/* Launch path: what a launch needs. @ahead: predicted ns; 0: not known, or its blocks do not begin
+ * ahead of those of lower levels. One load while the client needs the
  * whole GPU anyway. */
 static inline uint32_t sms_of_launch(struct stream *stream, const struct client *client,
 				     const struct level_binding *binding,
-				     const struct geometry *geometry, uint64_t ahead, bool plain)
+				     const struct geometry *geometry, uint64_t ahead,
+				     enum sms_known known)
 {
 	struct sms *sms = sms_of(client);
 
 	if (atomic_load(&sms->need) == SMS_WHOLE && !load_relaxed(&sms->guessed))
 		return SMS_WHOLE;
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
-	uint32_t n = yield && plain ? sms_count(stream, binding, geometry, ahead) : SMS_WHOLE;
+	uint32_t n = yield && known != SMS_ALL ? sms_count(stream, binding, geometry, ahead, known)
+					       : SMS_WHOLE;
 	if (load_relaxed(&sms->guessed))
 		sms_ask(sms, n);
 	return n;

@@ -3,6 +3,7 @@
 #include "client/link.h"
 #include "client/stream-level.h"
 #include "client/worker.h"
+#include "gates/need-choice.h"
 #include "gates/start.h"
 
 #include <string.h>
@@ -248,7 +249,9 @@ static void clear(struct client *client)
 	    !take_back(client, binding, DEMAND_SHOWN, atomic_load(&demand_of(client)->gap)))
 		return;
 	count_time(client, client_now(), 0);
-	busy_period_end(&demand_of(client)->busy, atomic_load(&demand_of(client)->idle_since));
+	need_learn_period(client, sms_last_way(client),
+			  busy_period_end(&demand_of(client)->busy,
+					  atomic_load(&demand_of(client)->idle_since)));
 	start_done(client, binding);
 	tell(binding, 0, 0);
 	set_again(client, binding);

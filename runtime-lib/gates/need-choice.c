@@ -8,6 +8,8 @@
 #define APART     NS_PER_S          /* between any two trials */
 #define PATIENCE  (5 * NS_PER_S)    /* for the launches of a way */
 #define IDLED_FOR (100 * NS_PER_MS) /* the client's work has ended within this time */
+#define MANY      16ull             /* all launches of many blocks: one kernel, whose key is 0 */
+#define MANY_FOR  NS_PER_S          /* beside these no kernel of few blocks is measured */
 
 /* ns and launches in a way before the first that counts. Lower-level clients see by looking which
  * way it is, and have launches queued: four of 16 ms end within that time. */
@@ -27,24 +29,51 @@ static size_t slot_of(uint64_t subject)
 	return (subject >> 4) % NEED_CHOICES;
 }
 
-enum need_way need_way_of(struct client *client, const struct level_binding *binding, uint64_t key,
-			  enum need_way usual)
+static enum need_way way_of(struct need_choices *choices, const struct level_binding *binding,
+			    uint64_t kernel, enum need_way usual)
 {
-	struct need_choices *choices = need_choices_of(client);
 	uint32_t company = load_relaxed(&control_page(binding)->company);
 
 	if (!company)
 		company = load_relaxed(&choices->company);
 	if (!company)
 		return usual;
-	uint64_t kernel = need_kernel(key), subject = beside(kernel, company);
-	store_relaxed(&choices->wanted, kernel | (uint64_t)usual);
 	if (load_acquire(&choices->tried) == kernel) {
 		add_relaxed(&choices->launches, 1);
 		return (enum need_way)load_relaxed(&choices->way);
 	}
+	uint64_t subject = beside(kernel, company);
 	uint64_t chosen = load_relaxed(&choices->chosen[slot_of(subject)]);
 	return (chosen & ~WAY) == subject ? (enum need_way)(chosen & WAY) : usual;
+}
+
+enum need_way need_way_of(struct client *client, const struct level_binding *binding, uint64_t key,
+			  enum need_way usual)
+{
+	struct need_choices *choices = need_choices_of(client);
+	uint64_t kernel = need_kernel(key);
+
+	if ((load_relaxed(&choices->wanted) & ~WAY) != MANY)
+		store_relaxed(&choices->wanted, kernel | (uint64_t)usual);
+	return way_of(choices, binding, kernel, usual);
+}
+
+enum need_way need_way_of_many(struct client *client, const struct level_binding *binding)
+{
+	struct need_choices *choices = need_choices_of(client);
+
+	store_relaxed(&choices->wanted, MANY | NEED_WHOLE);
+	add_relaxed(&choices->many, 1);
+	return way_of(choices, binding, MANY, NEED_WHOLE);
+}
+
+void need_learn_period(struct client *client, enum need_way way, uint64_t ns)
+{
+	struct need_choices *choices = need_choices_of(client);
+	uint32_t many = atomic_exchange(&choices->many, 0);
+
+	if (many && ns && load_relaxed(&choices->measures))
+		atomic_store(&choices->period, ns / many << 2 | (uint64_t)way);
 }
 
 /* Worker. */
@@ -110,7 +139,8 @@ static bool is_due(const struct need_choices *choices, uint64_t subject, uint64_
 
 static void begin(struct need_choices *choices, uint64_t wanted, uint32_t company, uint64_t now)
 {
-	need_trial_begin(&choices->trial, (enum need_way)(wanted & WAY));
+	choices->usual = (enum need_way)(wanted & WAY);
+	need_trial_begin(&choices->trial, (wanted & ~WAY) == MANY ? NEED_APART : choices->usual);
 	choices->beside = company;
 	launch_in(choices, choices->trial.way, now);
 	atomic_store(&choices->tried, wanted & ~WAY);
@@ -126,20 +156,42 @@ static bool has_idled(struct need_choices *choices, uint64_t now)
 	return now - choices->idle_at < IDLED_FOR;
 }
 
+/* What is to be measured; 0: nothing. Launches of few blocks that follow some of many ask for no
+ * room of their own. */
+static uint64_t wanted_now(struct need_choices *choices, uint64_t now)
+{
+	uint64_t wanted = atomic_exchange(&choices->wanted, 0);
+
+	if ((wanted & ~WAY) == MANY)
+		choices->many_at = now;
+	else if (choices->many_at && now - choices->many_at < MANY_FOR)
+		return 0;
+	return wanted;
+}
+
+static void learn_period(struct client *client)
+{
+	uint64_t period = atomic_exchange(&need_choices_of(client)->period, 0);
+
+	if (period)
+		need_learn(client, 0, (enum need_way)(period & WAY), period >> 2);
+}
+
 void need_choice_work(struct client *client, struct tick *tick)
 {
 	struct need_choices *choices = need_choices_of(client);
 	uint32_t company = load_relaxed(&control_page(tick->binding)->company);
-	uint64_t wanted = atomic_exchange(&choices->wanted, 0), now = tick->now;
+	uint64_t now = tick->now, wanted = wanted_now(choices, now);
 	bool idled = has_idled(choices, now);
 
+	learn_period(client);
 	if (company)
 		atomic_store(&choices->company, company);
 	if (atomic_load(&choices->tried)) {
 		if (company != choices->beside)
 			end(choices, now);
 		else if (now >= choices->until)
-			choose(choices, choices->trial.first, now);
+			choose(choices, choices->usual, now);
 		else if (now >= choices->from && atomic_load(&choices->launches) >= SKIPPED)
 			atomic_store(&choices->measures, 1);
 	} else if (wanted && company && idled && now >= choices->next &&

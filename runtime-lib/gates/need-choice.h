@@ -1,4 +1,5 @@
-/* The way in which lower levels make room for each kernel of few blocks (need-trial.h). Beside
+/* The way in which lower levels make room for work of a higher-level client (need-trial.h): for
+ * each kernel of few blocks, and for the work of clients whose kernels have many. Beside
  * kernels that keep the GPU's memory busy the whole GPU is faster for many; beside others some SMs
  * are, or places of blocks that end. So the answer is kept for a kernel beside a company: the
  * lower-level clients that have work, which the agent tells (struct weir_control_page). It is
@@ -22,6 +23,10 @@ struct need_choices {
 	/* The kernel launched last since the last look, and its usual way in the lowest bits; 0:
 	 * none. */
 	_Atomic uint64_t wanted;
+	_Atomic uint32_t many; /* launches of many blocks since the client's work began */
+	/* ns of that work for each of these, and its way in the lowest bits; 0: none has ended
+	 * since the last look. */
+	_Atomic uint64_t period;
 	_Atomic uint32_t company;  /* the last one that the agent has told; 0: none */
 	_Atomic uint64_t tried;    /* the kernel that is measured; 0: none */
 	_Atomic int way;           /* in which that is launched, */
@@ -33,6 +38,8 @@ struct need_choices {
 	uint64_t due[NEED_CHOICES];  /* ns, when each choice is measured again */
 	uint64_t rest[NEED_CHOICES]; /* ns: of these, between two measurements */
 	struct need_trial trial;
+	enum need_way usual;    /* of what is tried */
+	uint64_t many_at;       /* ns, when a launch of many blocks was last seen */
 	uint32_t beside;        /* the company of the trial */
 	uint64_t from;          /* ns, when launches in the way count at the earliest */
 	uint64_t next, until;   /* ns: the next trial; when this one has failed */
@@ -50,6 +57,10 @@ static inline uint64_t need_kernel(uint64_t key)
  * blocks suggest. */
 enum need_way need_way_of(struct client *client, const struct level_binding *binding, uint64_t key,
 			  enum need_way usual);
+/* The same for a launch of many blocks. What counts is how long the client's work takes from idle
+ * to idle: on a part of the SMs a kernel is slower, but the next one may not have been launched
+ * yet. */
+enum need_way need_way_of_many(struct client *client, const struct level_binding *binding);
 /* Launch path: this launch is to be measured, from before its client shows demand. Otherwise lower
  * levels would leave while the event is recorded, and that time would not count. */
 static inline bool need_is_measured(const struct client *client, uint64_t key)
@@ -62,6 +73,9 @@ static inline bool need_is_measured(const struct client *client, uint64_t key)
 
 /* Worker: a launch of that kernel took @ns; the client asked for @way. */
 void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t ns);
+
+/* Any thread: the client's work took @ns, and is done; 0: not known. It asked for @way. */
+void need_learn_period(struct client *client, enum need_way way, uint64_t ns);
 
 /* Columns of the table. */
 void need_choice_work(struct client *client, struct tick *tick);

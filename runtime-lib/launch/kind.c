@@ -16,7 +16,7 @@ enum launch_kind launch_kind_of(const CUlaunchConfig *config)
 {
 	bool formable =
 		!config->numAttrs || (config->attrs && config->numAttrs <= FORM_ATTRIBUTES_MAX);
-	bool dependent = false;
+	bool dependent = false, whole = false;
 
 	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
 		switch (config->attrs[i].id) {
@@ -31,11 +31,15 @@ enum launch_kind launch_kind_of(const CUlaunchConfig *config)
 			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 			return records();
+		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+			whole |= config->attrs[i].value.cooperative != 0;
+			formable = false;
+			break;
 		default:
 			formable = false;
 		}
 	}
 	if (dependent)
 		return formable ? LAUNCH_DEPENDENT : LAUNCH_OVERLAP;
-	return formable ? LAUNCH_PLAIN : LAUNCH_WHOLE;
+	return formable ? LAUNCH_PLAIN : whole ? LAUNCH_WHOLE : LAUNCH_NATIVE;
 }

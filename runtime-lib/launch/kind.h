@@ -1,14 +1,15 @@
 /* What a launch is allowed to become, by the driver's function and its attributes. */
 #pragma once
 
-#include "client/level-binding.h"
+#include "gates/demand-pages.h"
 
 enum launch_kind {
 	LAUNCH_PLAIN, /* in any form */
 	/* The same, but natively it may overlap the launch before it by programmatic dependence,
 	 * unless something comes between these two. */
 	LAUNCH_DEPENDENT,
-	LAUNCH_WHOLE, /* native: cooperative, a graph, or with attributes that forms cannot have */
+	LAUNCH_NATIVE,  /* native, as it has attributes that forms cannot have */
+	LAUNCH_WHOLE,   /* native: cooperative, or a graph */
 	LAUNCH_OVERLAP, /* native, and nothing may come between it and the launch before */
 	LAUNCH_RECORDS, /* the same; it records a programmatic event */
 };
@@ -28,6 +29,13 @@ static inline bool launch_may_have_form(enum launch_kind kind, const struct leve
 /* Nobody gains from samples of kernels that overlap and can have no form. */
 static inline bool launch_may_be_sampled(enum launch_kind kind, const struct level_binding *binding)
 {
-	return kind == LAUNCH_PLAIN || kind == LAUNCH_WHOLE ||
+	return kind == LAUNCH_PLAIN || kind == LAUNCH_NATIVE || kind == LAUNCH_WHOLE ||
 	       (kind == LAUNCH_DEPENDENT && binding->wait);
+}
+
+static inline enum sms_known launch_sms(enum launch_kind kind)
+{
+	if (kind == LAUNCH_PLAIN)
+		return SMS_COUNTED;
+	return kind == LAUNCH_DEPENDENT || kind == LAUNCH_NATIVE ? SMS_ANY : SMS_ALL;
 }

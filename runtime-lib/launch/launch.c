@@ -172,7 +172,7 @@ static always_inlined bool enter(struct launch *launch, struct stream *stream,
 	uint64_t ahead = goes_ahead(stream, work->call) ? launch->predicted : 0;
 	demand_raise(stream->client, binding, launch->predicted,
 		     sms_of_launch(stream, stream->client, binding, &work->call->geometry, ahead,
-				   work->kind == LAUNCH_PLAIN));
+				   launch_sms(work->kind)));
 	if (binding->lowered)
 		demand_lower(stream->client, binding->level);
 	return load_relaxed(&stream->completed) + 1 == begun;
@@ -251,7 +251,8 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	uint64_t predicted = predict(work.kernel, call);
 	if (stream_is_captured(stream)) {
 		launch_captured(stream, binding, predicted,
-				kind == LAUNCH_PLAIN || kind == LAUNCH_WHOLE);
+				kind == LAUNCH_PLAIN || kind == LAUNCH_NATIVE ||
+					kind == LAUNCH_WHOLE);
 		return;
 	}
 

@@ -199,7 +199,7 @@ static void short_work_needs_no_sms_of_its_own(void **state)
 		{0, 2 | SMS_APART},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(sms_count(stream, binding, &geometry, cases[i].ahead),
+		assert_int_equal(sms_count(stream, binding, &geometry, cases[i].ahead, SMS_COUNTED),
 				 cases[i].need);
 	end(n);
 }

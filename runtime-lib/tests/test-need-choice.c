@@ -151,6 +151,57 @@ static void nothing_is_measured_while_the_work_never_ends(void **state)
 	end_beside(n);
 }
 
+/* Requests of kernels of many blocks, which take so long with a part of the SMs, and with all.
+ * Returns whether a part was enough in the end. */
+static bool does_with_a_part(const struct times *times, unsigned us_between)
+{
+	unsigned n = begin_beside(7), tries = 0, since = 0;
+	bool part = false;
+
+	for (; since < 4 && tries < 4000; tries++) {
+		driver->streams_busy = 1;
+		launch_of(OTHER, n, 1, 4);
+		launch_of(KERNEL, n, 1, 1); /* beside others it needs no more */
+		part = !is_whole();
+		usleep((part ? times->apart : times->whole) / 1000);
+		launch_of(OTHER, n, 1, 4);
+		finish_work(n);
+		usleep(us_between);
+		since = is_tried() ? 1 : since ? since + 1 : 0;
+	}
+	assert_int_equal(since, 4);
+	assert_int_equal(is_clear(agent.demand[0]), true);
+	end_beside(n);
+	return part;
+}
+
+static void work_that_is_done_as_soon_on_a_part_of_the_sms_does_with_it(void **state)
+{
+	(void)state;
+	assert_true(does_with_a_part(&(struct times){1000000, 8000000}, 1000));
+}
+
+static void work_that_is_slower_on_a_part_gets_all(void **state)
+{
+	(void)state;
+	assert_false(does_with_a_part(&(struct times){8000000, 1000000}, 1000));
+}
+
+/* Its blocks wait for each other. */
+static void a_cooperative_launch_needs_all(void **state)
+{
+	unsigned n = begin_beside(7);
+	struct need_choices *choices = need_choices_of(client);
+
+	(void)state;
+	assert_int_equal(cuLaunchCooperativeKernel(OTHER, 4, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL),
+			 CUDA_SUCCESS);
+	assert_true(is_whole());
+	assert_int_equal(atomic_load(&choices->many), 0);
+	finish_work(n);
+	end_beside(n);
+}
+
 /* A launch may wait for lower levels to leave: its kernel is not longer for that. */
 static void a_wait_for_lower_levels_is_not_the_kernels_time(void **state)
 {
@@ -184,6 +235,9 @@ int main(void)
 		cmocka_unit_test(nothing_is_measured_while_nobody_is_below),
 		cmocka_unit_test(what_other_work_hides_is_not_measured_for_long),
 		cmocka_unit_test(nothing_is_measured_while_the_work_never_ends),
+		cmocka_unit_test(work_that_is_done_as_soon_on_a_part_of_the_sms_does_with_it),
+		cmocka_unit_test(work_that_is_slower_on_a_part_gets_all),
+		cmocka_unit_test(a_cooperative_launch_needs_all),
 		cmocka_unit_test(a_wait_for_lower_levels_is_not_the_kernels_time),
 	};
 

@@ -44,6 +44,7 @@ SERVICE_RATE = 0.9
 QUANTILES = (0.5, 0.9, 0.99)
 BLOCKS, BLOCKS_US, BLOCKS_GAP_US = 20, 175, (1000, 2000)  # of the service's kernel; between its bursts
 SERVICE_SECONDS, START, GAP_MS = 2.5, 2.5, 8  # of a measurement; until the burst program has started; between requests
+NETWORK_SETTLE = 1.5  # of requests before that: with `needed` it finds out whether a part of the SMs will do
 
 
 def job(name, us, tenant=""):
@@ -184,7 +185,7 @@ class Service:
         iterations = self.node.start("calibrate", argv, RATED.name, False).result()
         self.burst = bench.burst_argv(1 << 40, SERVICE_SECONDS, ("--size", str(BLOCKS), "--iterations", str(int(iterations)),
                                       "--gap-min-us", str(BLOCKS_GAP_US[0]), "--gap-max-us", str(BLOCKS_GAP_US[1])))  # fmt: skip
-        argv = ["python3", str(PROGRAMS / "high.py"), "eager"]
+        argv = ["python3", str(PROGRAMS / "high.py"), "single"]
         self.network = self.node.start("requests", argv, RATED.name, True, stdin=subprocess.PIPE)
         self.network.wait_ready()
 
@@ -196,10 +197,14 @@ class Service:
         found = client.result()
         return {q: found[name] / 1e3 for q, name in zip(QUANTILES, ("median", "p90", "p99"))}, begin
 
+    def requests(self, seconds):
+        self.network.tell("single", seconds, GAP_MS)
+        return self.network.answer(seconds + 60)["ms"]
+
     def resnet(self):
-        self.network.tell("eager", SERVICE_SECONDS, GAP_MS)
+        self.requests(NETWORK_SETTLE)
         begin = time.monotonic()
-        times = self.network.answer(SERVICE_SECONDS + 60)["ms"]
+        times = self.requests(SERVICE_SECONDS)
         return {q: quantile(times, q) for q in QUANTILES}, begin
 
 
@@ -239,7 +244,7 @@ def judge_service(bench, scene):
     turns = Way(f"rate {SERVICE_RATE}, LOW on all SMs", scene.low, "whole", SERVICE_RATE)
     spatial = Way(f"needed, {part}", scene.bounded[0], "needed", 0)
     both = Way(f"needed, rate {SERVICE_RATE}, {part}", scene.bounded[0], "needed", SERVICE_RATE)
-    services = ((f"{BLOCKS} blocks", service.few_blocks, START, spatial), ("ResNet-50, batch 1", service.resnet, 0, turns))
+    services = ((f"{BLOCKS} blocks", service.few_blocks, START, spatial), ("ResNet-50, batch 1", service.resnet, NETWORK_SETTLE, turns))
     for what, ask, start, judged in services:
         alone, found = Seen(scene.clock, *ask()), {}
         print(f"    {what}, median, p90, p99: alone {alone}", flush=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A PyTorch client that answers requests, one after the other, at random times.
 
-    high.py graph,eager,llama [--priority] [--ready-file F]
+    high.py graph,eager,single,llama [--priority] [--ready-file F]
 
-`graph` replays a CUDA graph of ResNet-50, `eager` calls the same network, `llama` generates 8 tokens behind a prompt of
-512. Reads lines `NAME SECONDS GAP_MS` from the standard input, and answers each with a line of JSON: the ms of each
+`graph` replays a CUDA graph of ResNet-50, `eager` calls the same network, `single` calls it with one picture, `llama`
+generates 8 tokens behind a prompt of 512. Reads lines `NAME SECONDS GAP_MS` from the standard input, and answers each with a line of JSON: the ms of each
 request, of `graph` also those between its begin and its end on the GPU, and how many results were wrong.
 """
 
@@ -23,6 +23,11 @@ LEAST = 4  # requests, however long they take
 def resnet_eager(torch, networks):
     model, batch = networks.resnet50()
     return lambda: model(batch)
+
+
+def resnet_single(torch, networks):
+    model, picture = networks.resnet50(1)
+    return lambda: model(picture)
 
 
 def resnet_graph(torch, networks):
@@ -51,7 +56,7 @@ def llama_tokens(torch, networks):
     return lambda: model.generate(prompt)
 
 
-REQUESTS = {"graph": resnet_graph, "eager": resnet_eager, "llama": llama_tokens}
+REQUESTS = {"graph": resnet_graph, "eager": resnet_eager, "single": resnet_single, "llama": llama_tokens}
 
 
 def answer(torch, request, wanted, seconds, gap_ms):

@@ -28,8 +28,8 @@ class Bottleneck(nn.Module):
         return F.relu(self.third_norm(self.third(y)) + self.past(x))
 
 
-def resnet50():
-    """The model and a batch for it, in half precision."""
+def resnet50(n=BATCH):
+    """The model and a batch of @n pictures for it, in half precision."""
     layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     before = 64
     for i, (channels, blocks) in enumerate(RESNET_LAYERS):
@@ -38,7 +38,7 @@ def resnet50():
             before = EXPANSION * channels
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000)]
     model = nn.Sequential(*layers).eval().half().cuda().to(memory_format=torch.channels_last)
-    batch = torch.randn(BATCH, 3, PIXELS, PIXELS).half().cuda().to(memory_format=torch.channels_last)
+    batch = torch.randn(n, 3, PIXELS, PIXELS).half().cuda().to(memory_format=torch.channels_last)
     return model, batch
 
 
