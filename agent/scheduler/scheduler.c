@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "scheduler/charging.h"
 #include "scheduler/compute-limit.h"
 #include "scheduler/contention.h"
 #include "scheduler/min-rates.h"
@@ -140,78 +141,6 @@ static void refresh(struct gpu *gpu, uint64_t now)
 	preemption_set_slices(gpu);
 }
 
-/* Clients of a level that run now: the current one, and those beside it. */
-static unsigned n_running(const struct run_queue *queue)
-{
-	return (queue->current != NULL) + (queue->concurrent ? queue->n_free : 0);
-}
-
-static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t now)
-{
-	const struct weir_status_page *status = client->pages.status;
-	const struct run_queue *queue = &gpu->queues.levels[client->level];
-	uint64_t outstanding = atomic_load(&status->outstanding);
-	struct charge_report report = {.executed = atomic_load(&status->executed),
-				       .kernel = atomic_load(&status->remaining) /
-						 (outstanding ? outstanding : 1),
-				       .now = now};
-	if (queue->sliced) {
-		charge_nothing(&client->charge, &report);
-		return;
-	}
-	struct charge_run run = {.shared = gpu->n_level[client->level] > 1,
-				 .current = queue->current == &client->entry && !queue->concurrent,
-				 .contended = queue->waiting != NULL,
-				 .started = queue->started,
-				 .used = queue->used,
-				 .allowed = queue->allowed};
-	struct charges charges =
-		charge_report(&client->charge, &gpu->refunds[client->level], &report, &run);
-
-	if (charges.extra || charges.refund)
-		run_queues_correct(&client->entry,
-				   (int64_t)charges.extra - (int64_t)charges.refund);
-}
-
-/* Below a level with demand no client runs. */
-static bool is_blocked(const struct gpu *gpu, uint8_t level)
-{
-	return level < WEIR_DEMAND_LEVELS && gpu->open &&
-	       atomic_load(&gpu->region.pages[level].demand->word);
-}
-
-static void charge_client(struct client *client, uint64_t ns)
-{
-	run_queues_ran(&client->entry, ns);
-	charge_by_clock(&client->charge, ns);
-}
-
-/* Nobody knows yet what each of several got that ran at the same time. */
-static void charge_by_level(struct gpu *gpu, uint8_t level, uint64_t passed)
-{
-	const struct run_queue *queue = &gpu->queues.levels[level];
-	unsigned n = n_running(queue);
-
-	if (!queue->current || queue->sliced || is_blocked(gpu, level))
-		return;
-	for (struct client *client = gpu->clients; client; client = client->gpu_next)
-		if (&client->entry == queue->current ||
-		    (queue->concurrent && client->level == level && client->entry.active &&
-		     !client->entry.held))
-			charge_client(client, passed / n);
-}
-
-static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
-{
-	for (struct client *client = gpu->clients; client; client = client->gpu_next)
-		charge_for_report(gpu, client, now);
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		gpu->queues.levels[level].blocked += is_blocked(gpu, level) ? passed : 0;
-		if (gpu->n_level[level] > 1)
-			charge_by_level(gpu, level, passed);
-	}
-}
-
 /* ns of work that it has left: as it reported last, less what it ran since then. */
 static uint64_t left(struct client *client, uint64_t reported)
 {
@@ -264,79 +193,6 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	return outstanding > 0;
 }
 
-/* Clients of the level had work lately, and an idle one may get some, or the current run ends soon.
- */
-static bool polls_fast(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
-		       uint64_t now)
-{
-	const struct run_queue *queue = &gpu->queues.levels[level];
-
-	if (!contention_polls_fast(gpu, level) || now >= scheduler->fast_until)
-		return false;
-	return queue->n_active < gpu->n_level[level] ||
-	       (queue->current && queue->current->remaining < SCHEDULER_LOOK_NS);
-}
-
-/* Of the runs of clients with an objective that others wait for, the one that ends first; NULL:
- * there is none. */
-static const struct run_queue *ends_first(const struct gpu *gpu)
-{
-	const struct run_queue *first = NULL;
-
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		const struct run_queue *queue = &gpu->queues.levels[level];
-		const struct run_queue_entry *current = queue->current;
-		if (current && current->slo && queue->waiting &&
-		    (!first || current->remaining < first->current->remaining))
-			first = queue;
-	}
-	return first;
-}
-
-/* Such runs are short and many, and the GPU is idle from the end of each until the agent sees it.
- * Timers are too late for that, so shortly before the predicted end looks follow each other without
- * one. */
-static uint64_t until_end(struct gpu *gpu, uint64_t passed)
-{
-	const struct run_queue *queue = ends_first(gpu);
-	struct end_poll *poll = &gpu->end_poll;
-
-	if (!queue)
-		return POLICY_NEVER;
-	if (poll->run != queue->started)
-		*poll = (struct end_poll){.run = queue->started, .left = SCHEDULER_SPIN_NS};
-	if (poll->on)
-		poll->left -= passed < poll->left ? passed : poll->left;
-	poll->on = queue->current->remaining <= SCHEDULER_LATE_NS;
-	if (!poll->on)
-		return queue->current->remaining - SCHEDULER_LATE_NS;
-	return poll->left ? 1 : SCHEDULER_END_NS;
-}
-
-/* No client had work for a second, but new work must be seen soon: as often as it costs little. */
-static uint64_t idle_poll(const struct scheduler *scheduler)
-{
-	uint64_t wanted = scheduler->n_clients * SCHEDULER_IDLE_POLL_NS;
-
-	return smaller(larger(wanted, SCHEDULER_IDLE_NS), SCHEDULER_ASLEEP_NS);
-}
-
-/* The longest time until the next look. */
-static uint64_t longest_wait(struct scheduler *scheduler, const struct gpu *gpu, bool busy,
-			     uint64_t now)
-{
-	if (busy) {
-		scheduler->busy_until = now + SCHEDULER_BUSY_NS;
-		scheduler->fast_until = now + SCHEDULER_FAST_FOR;
-	}
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		if (polls_fast(scheduler, gpu, level, now))
-			return SCHEDULER_FAST_POLL_NS;
-	if (busy)
-		return SCHEDULER_LOOK_NS;
-	return now < scheduler->busy_until ? SCHEDULER_IDLE_NS : idle_poll(scheduler);
-}
-
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 {
 	uint64_t passed = now - gpu->looked, next;
@@ -344,7 +200,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	bool concurrent[WEIR_LEVELS] = {true, true, true, true}; /* all clients say so */
 
 	gpu->looked = now;
-	charge(gpu, passed, now);
+	charging_look(gpu, passed, now);
 	uint64_t timed = compute_limit_look(gpu, now);
 	timed = smaller(timed, min_rates_look(gpu, now));
 	timed = smaller(timed, yields_look(gpu, now));
@@ -364,7 +220,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	compute_limit_note(gpu);
 	if (!may_contend)
 		return timed;
-	uint64_t most = smaller(longest_wait(scheduler, gpu, busy, now), until_end(gpu, passed));
+	uint64_t most = looks_next(&scheduler->looks, gpu, busy, passed, now);
 	return smaller(smaller(next, timed), now + most);
 }
 
@@ -372,10 +228,10 @@ static void look(struct scheduler *scheduler)
 {
 	uint64_t now = loop_now(), next = POLICY_NEVER;
 
-	scheduler->n_clients = 0;
+	scheduler->looks.n_clients = 0;
 	for (const struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next)
 		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-			scheduler->n_clients += gpu->n_level[level];
+			scheduler->looks.n_clients += gpu->n_level[level];
 	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
 		uint64_t wanted = gpu->clients ? scheduler_look(scheduler, gpu, now) : POLICY_NEVER;
 		next = wanted < next ? wanted : next;

@@ -7,24 +7,10 @@
 #include "scheduler/gpu/gpu.h"
 #include "policy/coexec/memory.h"
 #include "policy/policy.h"
+#include "scheduler/looks.h"
 #include "scheduler/record.h"
 
 #include "weir/loop.h"
-
-/* Times between two looks. All are in ns. A decision comes within 1 ms of its cause, with the look
- * itself and the timer's lateness. */
-#define SCHEDULER_LOOK_NS      800000ull /* while a client with same-level clients has work */
-#define SCHEDULER_FAST_POLL_NS 100000ull /* where work that comes or ends must be seen at once, */
-#define SCHEDULER_FAST_FOR     200000000ull  /* for so long after there was work */
-#define SCHEDULER_IDLE_NS      2000000ull    /* while none has work, */
-#define SCHEDULER_BUSY_NS      1000000000ull /* for so long after there was some; and then */
-#define SCHEDULER_IDLE_POLL_NS 70000ull      /* for each client of the node, */
-#define SCHEDULER_ASLEEP_NS    50000000ull   /* but no more than this */
-/* The end of a short run that others wait for: a timer may be so late, so from then on looks follow
- * each other without one, for so long in a run, and then so often. */
-#define SCHEDULER_LATE_NS 60000ull
-#define SCHEDULER_SPIN_NS 200000ull
-#define SCHEDULER_END_NS  20000ull
 
 #define SCHEDULER_COSTLY   10ull          /* times settings.cost: the most that is believed */
 #define SCHEDULER_LONG_NS  2000000ull     /* a launch that no same-level client should wait for */
@@ -36,11 +22,9 @@ struct scheduler {
 	const struct policy *commanded; /* by weirctl, for all GPUs; NULL: none */
 	struct policy_settings settings;
 	struct loop_timer timer;
-	struct gpu **gpus;   /* the registry's hash */
-	uint64_t n_clients;  /* at the last look */
-	uint64_t busy_until; /* SCHEDULER_IDLE_NS holds until then, */
-	uint64_t fast_until; /* and SCHEDULER_FAST_POLL_NS until then */
-	uint64_t due;        /* what the timer is set to; 0: it is not */
+	struct gpu **gpus; /* the registry's hash */
+	struct looks looks;
+	uint64_t due; /* what the timer is set to; 0: it is not */
 	struct scheduler_timers {
 		uint64_t n, late; /* expirations; ns that they were late, in all */
 	} timers;
@@ -67,7 +51,7 @@ void scheduler_add(struct scheduler *scheduler, struct client *client);
 void scheduler_remove(struct client *client);
 /* Level, share or objective of some clients of @gpu have changed. */
 void scheduler_change(struct scheduler *scheduler, struct gpu *gpu);
-/* @client reports that it has got work: looks at once where SCHEDULER_FAST_POLL_NS applies. */
+/* @client reports that it has got work: looks at once where LOOKS_FAST_NS applies. */
 void scheduler_hear(struct scheduler *scheduler, const struct client *client);
 /* Holds @client by hand for @ns; 0: releases it. */
 void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t ns);

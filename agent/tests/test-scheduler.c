@@ -264,7 +264,7 @@ static void test_urgent(void **state)
 		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_TELL),
 				 cases[i].polls_fast);
 		work(1, 0);
-		assert_int_equal(look_after(MS) <= SCHEDULER_FAST_POLL_NS, cases[i].polls_fast);
+		assert_int_equal(look_after(MS) <= LOOKS_FAST_NS, cases[i].polls_fast);
 	}
 }
 
@@ -354,21 +354,21 @@ static void test_end_is_polled_for(void **state)
 	work(1, 50 * MS);
 	look_after(0);
 	assert_int_equal(world.control[1].hold, 1);
-	assert_true(look_after(3 * MS / 10 - 1000) > SCHEDULER_END_NS); /* no objective */
+	assert_true(look_after(3 * MS / 10 - 1000) > LOOKS_END_NS); /* no objective */
 	world.tenants[0].slo = 10 * MS;
 	scheduler_change(&world.scheduler, &world.gpu);
 	world.now = loop_now();
 	while (world.control[0].hold)
 		look_after(MS);
 	work(0, 3 * MS / 10 + 1); /* a new prediction */
-	assert_true(look_after(0) <= 3 * MS / 10 + 1 - SCHEDULER_LATE_NS);
+	assert_true(look_after(0) <= 3 * MS / 10 + 1 - LOOKS_LATE_NS);
 	assert_int_equal(world.control[0].hold, 0);
-	assert_int_equal(look_after(3 * MS / 10 + 1 - SCHEDULER_LATE_NS), 1);
-	assert_int_equal(look_after(SCHEDULER_SPIN_NS - 1), 1);
-	assert_int_equal(look_after(1), SCHEDULER_END_NS); /* not for ever */
-	assert_int_equal(look_after(SCHEDULER_END_NS), SCHEDULER_END_NS);
+	assert_int_equal(look_after(3 * MS / 10 + 1 - LOOKS_LATE_NS), 1);
+	assert_int_equal(look_after(LOOKS_SPIN_NS - 1), 1);
+	assert_int_equal(look_after(1), LOOKS_END_NS); /* not for ever */
+	assert_int_equal(look_after(LOOKS_END_NS), LOOKS_END_NS);
 	work(1, 0); /* no client waits for it */
-	assert_true(look_after(SCHEDULER_END_NS) > SCHEDULER_END_NS);
+	assert_true(look_after(LOOKS_END_NS) > LOOKS_END_NS);
 }
 
 static void test_change_of_policy(void **state)

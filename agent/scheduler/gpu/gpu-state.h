@@ -19,7 +19,7 @@
 struct client;
 struct scheduler;
 
-/* The scheduler looks for the end of a run without a timer. */
+/* looks.c's: the scheduler looks for the end of a run without a timer. */
 struct end_poll {
 	uint64_t run;  /* when that began */
 	uint64_t left; /* ns for which it may still do so in this run */
