@@ -38,6 +38,8 @@ $1_LIBS     := $(LOOP_LIBS) -lcmocka
 $$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx $$(B)/bin/loop-runner $$(B)/lib/cufile-stub.so
 endef
 $(foreach t,$(LOOP_TESTS),$(eval $(call loop-test,$t)))
+test-gpu-loop-faults_SRC      += e2e/workloads/loop/sockets.c
+test-gpu-loop-faults_CPPFLAGS += -iquote e2e
 
 # The device side alone, on the interpreter: no driver, no host side.
 UNIT_TESTS += test-gpu-loop-path

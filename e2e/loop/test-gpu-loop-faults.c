@@ -3,10 +3,10 @@
 #include "fixture.h"
 
 #include "tests/descriptors.h"
+#include "workloads/loop/sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -87,18 +87,6 @@ static uint16_t port_of(const struct weir_loop *loop)
 	return port;
 }
 
-static int connect_to(uint16_t port)
-{
-	struct sockaddr_in v4 = {.sin_family = AF_INET,
-				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				 .sin_port = htons(port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&v4, sizeof(v4)) < 0)
-		return -1;
-	return fd;
-}
-
 /* One byte each, all before the first answer is read; then all end, every second one by a reset. */
 struct crowd {
 	const struct weir_loop *loop;
@@ -108,9 +96,9 @@ struct crowd {
 static void end_client(int fd, bool resets)
 {
 	if (resets)
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
-			   sizeof(struct linger));
-	close(fd);
+		sockets_reset(fd);
+	else
+		close(fd);
 }
 
 static void be_clients(struct crowd *crowd, uint16_t port)
@@ -119,7 +107,7 @@ static void be_clients(struct crowd *crowd, uint16_t port)
 	char byte = 'a';
 
 	for (unsigned i = 0; i < crowd->clients; i++)
-		fds[i] = connect_to(port);
+		fds[i] = sockets_connect(port, false);
 	for (unsigned i = 0; i < crowd->clients; i++)
 		(void)!send(fds[i], &byte, 1, MSG_NOSIGNAL);
 	for (unsigned i = 0; i < crowd->clients; i++)
@@ -259,7 +247,7 @@ static void more_clients_than_files_wait(void **state)
 static void *read_slowly(void *data)
 {
 	struct crowd *crowd = data;
-	int fd = connect_to(port_of(crowd->loop)), small = 16384;
+	int fd = sockets_connect(port_of(crowd->loop), false), small = 16384;
 	size_t sent = 0, came = 0;
 	char out[4096], in[4000];
 	bool good = true;
@@ -310,7 +298,7 @@ static void slow_readers_get_all(void **state)
 static void *never_read(void *data)
 {
 	struct crowd *crowd = data;
-	int fd = connect_to(port_of(crowd->loop));
+	int fd = sockets_connect(port_of(crowd->loop), false);
 	char *bytes = calloc(1, 1u << 20);
 
 	(void)!send(fd, bytes, 1u << 20, MSG_NOSIGNAL);

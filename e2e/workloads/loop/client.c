@@ -22,6 +22,7 @@
 #include "../samples.h"
 #include "../workload.h"
 #include "service.h"
+#include "sockets.h"
 
 #define CONNECTIONS_MAX 1024
 #define EVENTS          64
@@ -54,22 +55,13 @@ struct client {
 
 static void connect_one(struct client *client, struct connection *connection)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_port = htons((uint16_t)client->port),
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	uint64_t until = now_ns() + CONNECT_NS;
 	int on = 1;
 
-	while (true) {
-		connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (connection->fd < 0)
-			workload_fail("socket: %s", strerror(errno));
-		if (connect(connection->fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-			break;
+	while ((connection->fd = sockets_connect((uint16_t)client->port, false)) < 0) {
 		if (errno != ECONNREFUSED || now_ns() > until)
 			workload_fail("connect to port %" PRIu64 ": %s", client->port,
 				      strerror(errno));
-		close(connection->fd);
 		sleep_until_ns(now_ns() + 20 * NS_PER_MS);
 	}
 	setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -1,6 +1,7 @@
 # Programs around event loops on the GPU (weir/loop.cuh). Each does the same work in other ways, too. They are programs of
 # experiments, in build/bench.
-LOOP_PROGRAMS := loop-throttle loop-ports loop-server loop-client loop-grep loop-images loop-file-read loop-tokens
+LOOP_PROGRAMS := loop-throttle loop-ports loop-server loop-client loop-rude loop-grep loop-images loop-file-read loop-tokens
+LOOP_CLIENTS := loop-client loop-rude
 BENCHES += $(LOOP_PROGRAMS)
 LOOP_DIR := e2e/workloads/loop
 loop-parts = $(patsubst %,$(LOOP_DIR)/%.c,$1) $(patsubst %,$(WORKLOAD_GEN)/loop/%-ptx.c,$2)
@@ -10,7 +11,8 @@ loop-throttle_SRC  := $(call loop-parts,throttle leaves host,throttle)
 loop-ports_SRC      = $(call loop-parts,ports host,$(patsubst %,parts-%,boxes angles keys suffixes)) $(PAPERS_SRC)
 loop-ports_CFLAGS  := $(kernels_CFLAGS)
 loop-server_SRC    := $(call loop-parts,server serve-loop front service host,services server-loop)
-loop-client_SRC    := $(call loop-parts,client service,) e2e/workloads/samples.c
+loop-client_SRC    := $(call loop-parts,client service sockets,) e2e/workloads/samples.c
+loop-rude_SRC      := $(call loop-parts,rude service sockets,)
 loop-grep_SRC      := $(call loop-parts,grep corpus host,grep grep-loop) e2e/workloads/parallel.c
 loop-images_SRC    := $(call loop-parts,images host,images images-loop) e2e/workloads/parallel.c
 loop-file-read_SRC := $(call loop-parts,file-read host,file-read) e2e/workloads/parallel.c
@@ -19,8 +21,8 @@ loop-tokens_SRC    := $(call loop-parts,tokens,) $(LOOP_PIPELINE) e2e/workloads/
 define loop-settings
 $1_SRC += $(if $(filter loop-tokens,$1),,e2e/workloads/workload.c)
 $1_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
-$1_STATIC := $(if $(filter loop-client,$1),,libweir-loop)
-$1_LIBS := $(if $(filter loop-client,$1),,$(LOOP_LIBS)) -ldl -lm
+$1_STATIC := $(if $(filter $(LOOP_CLIENTS),$1),,libweir-loop)
+$1_LIBS := $(if $(filter $(LOOP_CLIENTS),$1),,$(LOOP_LIBS)) -ldl -lm
 $(B)/bench/$1: $(WORKLOAD_CUDA)
 endef
 $(foreach n,$(LOOP_PROGRAMS),$(eval $(call loop-settings,$n)))
