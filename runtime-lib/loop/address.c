@@ -93,7 +93,7 @@ static uint16_t port_of(int fd)
 	return 0;
 }
 
-int address_listen(const char *text, int backlog, uint16_t *port)
+int address_listen(const char *text, int backlog, int least, uint16_t *port)
 {
 	struct sockaddr_storage address;
 	socklen_t size;
@@ -113,6 +113,9 @@ int address_listen(const char *text, int backlog, uint16_t *port)
 		close(fd);
 		return r;
 	}
+	/* Connections inherit it. */
+	if (least > 1)
+		setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
 	*port = port_of(fd);
 	return fd;
 }

@@ -8,5 +8,5 @@
 int address_parse(const char *text, struct sockaddr_storage *out, socklen_t *size);
 
 /* A listening socket. A negative errno. A socket of an earlier process at a Unix path is replaced
- * if nobody listens there. */
-int address_listen(const char *text, int backlog, uint16_t *port);
+ * if nobody listens there. @least: bytes with which a connection by TCP is readable. */
+int address_listen(const char *text, int backlog, int least, uint16_t *port);

@@ -120,8 +120,10 @@ static void start_listen(struct weir_loop *loop, struct slot *slot)
 	struct text text;
 	uint16_t port = 0;
 
+	int backlog = (int)(uint32_t)slot->request.extra, least = (int)(slot->request.extra >> 32);
+
 	copy_text(&text, loop, slot);
-	int fd = address_listen(text.text, (int)slot->request.extra, &port);
+	int fd = address_listen(text.text, backlog, least, &port);
 	int64_t number = fd < 0 ? fd : handles_add(&loop->handles, HANDLE_LISTENER, fd);
 
 	if (fd >= 0 && number < 0)

@@ -72,8 +72,11 @@ void rings_deinit(struct rings *rings)
 static int check(const struct weir_loop_request *request)
 {
 	switch (request->op) {
-	case WEIR_LOOP_OPEN:
 	case WEIR_LOOP_LISTEN:
+		if (request->extra >> 32 > WEIR_LOOP_INLINE)
+			return -EINVAL;
+		/* fallthrough */
+	case WEIR_LOOP_OPEN:
 	case WEIR_LOOP_CONNECT:
 		return request->size < WEIR_LOOP_INLINE ? 0 : -ENAMETOOLONG;
 	case WEIR_LOOP_CALL:

@@ -127,12 +127,14 @@ static void bad_requests_are_answered(void **state)
 		uint16_t op;
 		uint64_t size, offset;
 		int error;
+		uint64_t extra;
 	} cases[] = {
 		{0, 0, 0, -ENOSYS},
 		{WEIR_LOOP_OPS, 0, 0, -ENOSYS},
 		{0xffff, 0, 0, -ENOSYS},
 		{WEIR_LOOP_OPEN, WEIR_LOOP_INLINE, 0, -ENAMETOOLONG},
 		{WEIR_LOOP_LISTEN, UINT64_MAX, 0, -ENAMETOOLONG},
+		{WEIR_LOOP_LISTEN, 1, 0, -EINVAL, (WEIR_LOOP_INLINE + 1ull) << 32},
 		{WEIR_LOOP_CONNECT, WEIR_LOOP_INLINE, 0, -ENAMETOOLONG},
 		{WEIR_LOOP_CALL, WEIR_LOOP_INLINE + 1, 0, -EINVAL},
 		{WEIR_LOOP_READ, WEIR_LOOP_SIZE_MAX + 1ull, 0, -EINVAL},
@@ -148,6 +150,7 @@ static void bad_requests_are_answered(void **state)
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ask(w, 2, cases[i].op, cases[i].size, WEIR_LOOP_NO_SLOT);
 		w->rings.requests[2].offset = cases[i].offset;
+		w->rings.requests[2].extra = cases[i].extra;
 		ring(w, 2);
 		assert_true(take(w));
 		assert_int_equal(w->n_started, 0);

@@ -127,7 +127,10 @@ template <class Service> static __device__ void run_server(const weir::loop_args
 			});
 			return;
 		}
-		weir::net::listen(l, server->address, BACKLOG, [=](weir::loop &later, int64_t listener) {
+		/* A request that comes in pieces keeps its slot only if it is a long one. */
+		unsigned bytes = server->request_bytes, least = bytes <= WEIR_LOOP_INLINE ? bytes : 1;
+
+		weir::net::listen(l, server->address, BACKLOG, least, [=](weir::loop &later, int64_t listener) {
 			if (!is_good(later, listener))
 				return;
 			make_known(&server->listener, static_cast<int32_t>(listener));

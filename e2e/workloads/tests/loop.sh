@@ -106,6 +106,36 @@ touch "$tmp/stop"
 wait "$server"
 report $? "kv, loop: stops"
 
+# Clients that do not behave. Whoever sends a byte and stops keeps no callback, of which there are fewer.
+stop_in_requests() { # CLIENTS
+    timeout 60 "$B/bench/loop-rude" --service echo --way stop --port "$port" --connections "$1" --first 1000 \
+        --ready-file "$tmp/stopped" --stop-file "$tmp/go-on" >"$tmp/rude" 2>&1 &
+    rude=$!
+    eventually 20 test -e "$tmp/stopped"
+}
+go_on() { # CLIENTS
+    touch "$tmp/go-on"
+    wait "$rude" && [ "$(jq .done "$tmp/rude")" -eq "$1" ]
+}
+for engine in uring pool; do
+    [ $engine = uring ] || export WEIR_LOOP_NO_URING=1
+    serve --service echo --way loop --blocks 2
+    rm -f "$tmp/stopped" "$tmp/go-on"
+    check "echo, $engine: clients send a byte and stop" stop_in_requests 100
+    check "echo, $engine: others are answered" run client --service echo --port "$port" --connections 4 --iterations 100
+    check "echo, $engine: so are these, when they go on" go_on 100
+    check "echo, $engine: connections end by resets" run rude --service echo --way reset --port "$port" --connections 8 --iterations 300
+    check "echo, $engine: others are answered then" run client --service echo --port "$port" --connections 4 --iterations 100
+    touch "$tmp/stop"
+    wait "$server"
+    report $? "echo, $engine: stops"
+    serve --service echo --way loop --size 65536
+    check "echo, $engine: narrow connections that are read byte by byte" \
+        run rude --service echo --size 65536 --way crawl --port "$port" --connections 3
+    check "echo, $engine: stops" ends_well 3
+done
+unset WEIR_LOOP_NO_URING
+
 # A server that answers something else is noticed.
 serve --service echo --way cpu
 run client --service kv --port "$port" --iterations 10
@@ -123,7 +153,7 @@ FAULT_LAUNCH=2 LD_PRELOAD=$B/lib/fault.so run ports --way native --iterations 1
 [ $? -eq 1 ]
 report $? "ports: a lost launch is noticed"
 for words in "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
-    "server --service kv" "client --service mail --port 1" \
+    "server --service kv" "client --service mail --port 1" "rude --service kv --port 1" \
     "client --service kv --port 1 --random" "file-read --folder $tmp/files --size 3" "file-read --folder $tmp/files --way loop," "throttle --blocks 0"; do
     # shellcheck disable=SC2086
     run $words

@@ -39,7 +39,7 @@ enum weir_loop_op {
 	WEIR_LOOP_WRITE,
 	WEIR_LOOP_FSYNC,
 	WEIR_LOOP_SIZE,
-	WEIR_LOOP_LISTEN,  /* address inline; size: its length; extra: backlog */
+	WEIR_LOOP_LISTEN,  /* address inline; size: its length; extra: backlog, least << 32 */
 	WEIR_LOOP_ACCEPT,  /* file: a listener */
 	WEIR_LOOP_CONNECT, /* as LISTEN */
 	WEIR_LOOP_RECEIVE, /* extra: 1: all of it, unless the other side closes before */

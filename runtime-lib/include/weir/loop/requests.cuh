@@ -118,6 +118,16 @@ inline __device__ int listen(loop &l, const char *address, int backlog, F callba
 {
 	return detail::name(l, WEIR_LOOP_LISTEN, address, static_cast<uint32_t>(backlog), callback);
 }
+/* The same for receive_any() where no message has less than @least bytes: it gets data of a TCP
+ * connection only when so many are there, or the other side has closed. So a client that sends a
+ * part of a message and stops keeps no callback. At most WEIR_LOOP_INLINE; Unix sockets ignore it. */
+template <class F>
+inline __device__ int listen(loop &l, const char *address, int backlog, uint32_t least, F callback)
+{
+	return detail::name(l, WEIR_LOOP_LISTEN, address,
+			    static_cast<uint32_t>(backlog) | static_cast<uint64_t>(least) << 32,
+			    callback);
+}
 /* Result: a connection. */
 template <class F> inline __device__ int accept(loop &l, int listener, F callback)
 {
