@@ -1,6 +1,8 @@
 #include "leaves.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
 
 #include <weir/base.h>
@@ -64,8 +66,8 @@ static void await_end(struct leaves *leaves, uint64_t launch, uint64_t since)
 static void *watch(void *context)
 {
 	struct leaves *leaves = context;
-	uint64_t progress = *leaves->progress;
 	struct weir_loop_stats stats;
+	uint64_t ran = 0;
 
 	cuCtxSetCurrent(leaves->context);
 	if (!find_words(leaves))
@@ -75,19 +77,22 @@ static void *watch(void *context)
 		if (!is_demanded(leaves))
 			continue;
 		/* A launch that still waits behind its gate says nothing. */
-		if (stats.on_gpu && *leaves->progress != progress)
+		if (stats.on_gpu && stats.ran_ns != ran)
 			await_end(leaves, stats.launches, now_ns());
-		progress = *leaves->progress;
 		while (is_demanded(leaves) && !is_over(leaves))
-			progress = *leaves->progress;
+			;
+		weir_loop_stats(leaves->loop, &stats);
+		ran = stats.ran_ns;
 	}
 	return NULL;
 }
 
-void leaves_begin(struct leaves *leaves, struct weir_loop *loop, const volatile uint64_t *progress)
+void leaves_begin(struct leaves *leaves, struct weir_loop *loop)
 {
+	if (!leaves->wanted)
+		return;
 	leaves->loop = loop;
-	leaves->progress = progress;
+	atomic_store(&leaves->over, 0);
 	CU(cuCtxGetCurrent(&leaves->context));
 	if (pthread_create(&leaves->thread, NULL, watch, leaves))
 		workload_fail("no thread");
@@ -95,6 +100,16 @@ void leaves_begin(struct leaves *leaves, struct weir_loop *loop, const volatile 
 
 void leaves_end(struct leaves *leaves)
 {
+	if (!leaves->wanted)
+		return;
 	atomic_store(&leaves->over, 1);
 	pthread_join(leaves->thread, NULL);
+}
+
+void leaves_print(const struct leaves *leaves)
+{
+	printf("\"missed\":%zu,\"leaves_ns\":[", leaves->missed);
+	for (size_t i = 0; i < leaves->n; i++)
+		printf("%s%" PRIu64, i ? "," : "", leaves->ns[i]);
+	printf("]");
 }

@@ -1,8 +1,10 @@
 /* How soon a loop's kernel leaves when higher-level clients get work: from the moment that the
- * demand word, which it looks at, is set until its last block has told the host. */
+ * demand word, which it looks at, is set until its last block has told the host. A program may
+ * watch one loop after the other; their figures add up. */
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +17,8 @@
 #define LEAVES_MAX 10000
 
 struct leaves {
+	bool wanted; /* else nothing is watched, and there are no figures */
 	struct weir_loop *loop;
-	const volatile uint64_t *progress; /* of the kernel */
 	CUcontext context;
 	_Atomic(const uint64_t *) demand; /* NULL: not known yet */
 	uint64_t mask;
@@ -26,6 +28,9 @@ struct leaves {
 	size_t n, missed; /* missed: demand that ended before the kernel left */
 };
 
-/* Starts to watch @loop. @progress changes while the kernel runs. One processor is busy with it. */
-void leaves_begin(struct leaves *leaves, struct weir_loop *loop, const volatile uint64_t *progress);
+/* Starts to watch @loop, which is about to run. One processor is busy with it. */
+void leaves_begin(struct leaves *leaves, struct weir_loop *loop);
+/* The loop has ended, and is not freed yet. */
 void leaves_end(struct leaves *leaves);
+/* To stdout: members of a JSON object. */
+void leaves_print(const struct leaves *leaves);

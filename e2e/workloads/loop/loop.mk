@@ -8,9 +8,9 @@ loop-parts = $(patsubst %,$(LOOP_DIR)/%.c,$1) $(patsubst %,$(WORKLOAD_GEN)/loop/
 LOOP_PIPELINE := $(call loop-parts,pipeline host,tokens tokens-loop) e2e/workloads/workload.c
 
 loop-throttle_SRC  := $(call loop-parts,throttle leaves host,throttle)
-loop-ports_SRC      = $(call loop-parts,ports host,$(patsubst %,parts-%,boxes angles keys suffixes)) $(PAPERS_SRC)
+loop-ports_SRC      = $(call loop-parts,ports leaves host,$(patsubst %,parts-%,boxes angles keys suffixes)) $(PAPERS_SRC)
 loop-ports_CFLAGS  := $(kernels_CFLAGS)
-loop-server_SRC    := $(call loop-parts,server serve-loop front service host,services server-loop)
+loop-server_SRC    := $(call loop-parts,server serve-loop front service leaves host,services server-loop)
 loop-client_SRC    := $(call loop-parts,client service sockets,) e2e/workloads/samples.c
 loop-rude_SRC      := $(call loop-parts,rude service sockets,)
 loop-grep_SRC      := $(call loop-parts,grep corpus host,grep grep-loop) e2e/workloads/parallel.c

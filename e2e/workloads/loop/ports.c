@@ -8,7 +8,8 @@
  * cpu_us is what inputs and the CPU's result took, on all processors; setup_us what it takes to
  * make the loops of a round and to free them, which is no part of `us`.
  *
- * With --wait it begins when it reads a line: several programs can then begin together. */
+ * With --wait it begins when it reads a line: several programs can then begin together. With
+ * --leaves it prints how soon its loops left whenever higher-level clients got work. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "../papers/suffix.h"
 #include "../plan.h"
 #include "host.h"
+#include "leaves.h"
 #include "parts.h"
 
 extern const char parts_boxes_ptx[], parts_angles_ptx[], parts_keys_ptx[], parts_suffixes_ptx[];
@@ -50,6 +52,7 @@ struct program {
 	uint64_t repeat;
 	uint64_t blocks; /* of a loop on each SM, at most; 0: as many as fit */
 	bool waits;
+	struct leaves leaves; /* of the loops */
 	CUmodule module;
 	CUdeviceptr tickets;                   /* of the loops */
 	struct weir_loop *loops[LAUNCHES_MAX]; /* of the round, by launch */
@@ -126,13 +129,16 @@ static void launch_split(const struct program *program, const struct plan_launch
 static void launch_loop(struct program *program, const struct plan_launch *launch,
 			void **parameters)
 {
+	struct weir_loop *loop = program->loops[launch - program->plan.launches];
 	struct parts parts = parts_of(program, launch);
 	void *all[PLAN_ARGUMENTS_MAX + 2] = {NULL};
 
 	memcpy(all + 1, parameters, launch->argument_count * sizeof(*all));
 	all[1 + launch->argument_count] = &parts;
 	CU(cuStreamSynchronize(program->plan.stream));
-	(void)host_loop_run(program->loops[launch - program->plan.launches], all);
+	leaves_begin(&program->leaves, loop);
+	(void)host_loop_run(loop, all);
+	leaves_end(&program->leaves);
 }
 
 static void launch_native(const struct plan *plan, const struct plan_launch *launch,
@@ -260,6 +266,7 @@ static const struct benchmark *parse(struct program *program, int argc, char **a
 		{"chunk", OPTION_NUMBER, &program->chunk, "parts of a split launch"},
 		{"repeat", OPTION_NUMBER, &program->repeat, "passes of a round"},
 		{"blocks", OPTION_NUMBER, &program->blocks, "of a loop on each SM, at most"},
+		{"leaves", OPTION_FLAG, &program->leaves.wanted, "says how soon loops leave"},
 		{"wait", OPTION_FLAG, &program->waits, "begins when it reads a line"},
 		{0}};
 	const struct benchmark *benchmark;
@@ -314,10 +321,12 @@ int main(int argc, char **argv)
 	samples_sort(&program.us);
 	samples_sort(&program.setup_us);
 	printf("{\"workload\":\"%s\",\"way\":\"%s\",\"size\":%u,\"rounds\":%zu,\"seconds\":%.6f,"
-	       "\"us\":%.1f,\"setup_us\":%.1f,\"cpu_us\":%.1f,\"hash\":\"%016" PRIx64 "\"}\n",
+	       "\"us\":%.1f,\"setup_us\":%.1f,\"cpu_us\":%.1f,\"hash\":\"%016" PRIx64 "\",",
 	       benchmark->name, program.way, program.plan.size, program.us.n, seconds,
 	       samples_quantile(&program.us, 0.5), samples_quantile(&program.setup_us, 0.5),
 	       cpu_seconds * 1e6, program.plan.hash);
+	leaves_print(&program.leaves);
+	puts("}");
 	plan_deinit(&program.plan);
 	CU(cuModuleUnload(program.module));
 	workload_close(w);

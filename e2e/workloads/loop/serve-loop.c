@@ -39,7 +39,7 @@ static void *watch(void *context)
 	return NULL;
 }
 
-static void run(const struct loop_server *server, struct serving *serving, CUdeviceptr parameters)
+static void run(struct loop_server *server, struct serving *serving, CUdeviceptr parameters)
 {
 	void *arguments[] = {NULL, &parameters};
 	pthread_t watcher;
@@ -47,7 +47,9 @@ static void run(const struct loop_server *server, struct serving *serving, CUdev
 
 	if (pthread_create(&watcher, NULL, watch, serving))
 		workload_fail("no thread");
+	leaves_begin(&server->leaves, serving->loop);
 	error = weir_loop_run(serving->loop, arguments, &code);
+	leaves_end(&server->leaves);
 	__atomic_store_n(&serving->is_over, true, __ATOMIC_RELEASE);
 	pthread_join(watcher, NULL);
 	if (error != -ECANCELED)
@@ -55,13 +57,14 @@ static void run(const struct loop_server *server, struct serving *serving, CUdev
 			      weir_loop_error(serving->loop), code);
 }
 
-uint64_t loop_serve(const struct loop_server *server, struct workload *workload)
+uint64_t loop_serve(struct loop_server *server, struct workload *workload)
 {
 	const struct service *service = server->service;
 	struct serving serving = {.workload = workload};
 	struct weir_loop_options options = {.blocks = server->blocks,
 					    .threads = service->threads,
 					    .callbacks = server->slots + 1,
+					    .files = server->files,
 					    .name = service->name};
 	struct server_loop parameters = {
 		.listener = -1,

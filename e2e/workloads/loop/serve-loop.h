@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../workload.h"
+#include "leaves.h"
 #include "service.h"
 
 struct loop_server {
@@ -10,8 +11,10 @@ struct loop_server {
 	uint16_t port;
 	uint32_t blocks; /* 0: as many as fit */
 	uint32_t slots;  /* requests of a block at a time */
+	uint32_t files;  /* connections, and one; 0: the library's default */
+	struct leaves leaves;
 };
 
 /* Serves until workload_stopped(). Calls workload_ready() when it listens. Returns the number of
  * requests. */
-uint64_t loop_serve(const struct loop_server *server, struct workload *workload);
+uint64_t loop_serve(struct loop_server *server, struct workload *workload);

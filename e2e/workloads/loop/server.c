@@ -152,13 +152,16 @@ static const struct way *way_find(const char *name)
 static const struct way *parse(struct server *server, struct workload *w, int argc, char **argv)
 {
 	const char *name = NULL, *way = "cpu";
-	uint64_t port = 0, blocks = 0, slots = SLOTS;
+	uint64_t port = 0, blocks = 0, slots = SLOTS, files = 0;
 	const struct workload_option own[] = {
 		{"service", OPTION_TEXT, &name, "echo, matmul or kv"},
 		{"way", OPTION_TEXT, &way, "cpu (default), driven or loop"},
 		{"port", OPTION_NUMBER, &port, "on loopback"},
 		{"blocks", OPTION_NUMBER, &blocks, "of the loop; default: as many as fit"},
 		{"slots", OPTION_NUMBER, &slots, "requests of a block of the loop at a time"},
+		{"leaves", OPTION_FLAG, &server->loop.leaves.wanted,
+		 "says how soon the loop leaves"},
+		{"files", OPTION_NUMBER, &files, "connections of the loop; default: the library's"},
 		{0}};
 	const struct service *service;
 	uint32_t size;
@@ -166,15 +169,19 @@ static const struct way *parse(struct server *server, struct workload *w, int ar
 	workload_parse(w, argc, argv, "answers requests on loopback", own);
 	service = service_find(name, w->size);
 	if (port < 1 || port > UINT16_MAX || blocks > UINT16_MAX || slots < 1 ||
-	    slots > SLOTS_MAX) {
-		fprintf(stderr, "--port: needed; --blocks, --slots: out of range\n");
+	    slots > SLOTS_MAX || files > UINT32_MAX) {
+		fprintf(stderr, "--port: needed; --blocks, --slots, --files: out of range\n");
 		exit(2);
 	}
 	size = (uint32_t)workload_pick(w, w->size, service->simulated, service->gpu);
 	server->front = (struct front){
 		.service = service, .size = size, .port = (uint16_t)port, .context = server};
-	server->loop = (struct loop_server){service, size, (uint16_t)port, (uint32_t)blocks,
-					    (uint32_t)slots};
+	server->loop.service = service;
+	server->loop.size = size;
+	server->loop.port = (uint16_t)port;
+	server->loop.blocks = (uint32_t)blocks;
+	server->loop.slots = (uint32_t)slots;
+	server->loop.files = (uint32_t)files;
 	server->request_bytes = service->request_bytes(size);
 	server->reply_bytes = service->reply_bytes(size);
 	return way_find(way);
@@ -187,7 +194,9 @@ int main(int argc, char **argv)
 	const struct way *way = parse(&server, &w, argc, argv);
 	uint64_t answered = way->serve(&server, &w);
 
-	printf("{\"service\":\"%s\",\"way\":\"%s\",\"answered\":%" PRIu64 "}\n",
+	printf("{\"service\":\"%s\",\"way\":\"%s\",\"answered\":%" PRIu64 ",",
 	       server.front.service->name, way->name, answered);
+	leaves_print(&server.loop.leaves);
+	puts("}");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* Throttle: nothing but scheduling points, each a callback (--way post), a look whether one is
  * needed
  * (--way look), or a launch (--way split). Counts them. With --seconds it goes on until then. With
- * --samples N it prints how many points block 0 had passed, N times a second. With --leaves 1 it
+ * --samples N it prints how many points block 0 had passed, N times a second. With --leaves it
  * prints how soon it left whenever higher-level clients got work. */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ extern const char throttle_ptx[];
 struct throttle {
 	struct workload w;
 	const char *way;
-	uint64_t blocks, threads, rate, watches;
+	uint64_t blocks, threads, rate;
 	struct leaves leaves;
 	struct { /* the kernels' parameter */
 		uint64_t points;
@@ -65,11 +65,9 @@ static void run_loop(struct throttle *throttle, const char *kernel)
 	int code, error;
 
 	throttle->loop = host_loop(workload_kernel(&throttle->w, kernel), &options);
-	if (throttle->watches)
-		leaves_begin(&throttle->leaves, throttle->loop, throttle->shown);
+	leaves_begin(&throttle->leaves, throttle->loop);
 	error = weir_loop_run(throttle->loop, parameters, &code);
-	if (throttle->watches)
-		leaves_end(&throttle->leaves);
+	leaves_end(&throttle->leaves);
 	throttle->is_cut = error == -ECANCELED;
 	if (error && !throttle->is_cut)
 		workload_fail("throttle: %s", weir_loop_error(throttle->loop));
@@ -115,10 +113,9 @@ static void print(const struct throttle *throttle, uint64_t points, double secon
 	for (size_t i = 0; i < throttle->samples; i++)
 		printf("%s[%" PRIu64 ",%" PRIu64 "]", i ? "," : "", throttle->times[i],
 		       throttle->counts[i]);
-	printf("],\"missed\":%zu,\"leaves_ns\":[", throttle->leaves.missed);
-	for (size_t i = 0; i < throttle->leaves.n; i++)
-		printf("%s%" PRIu64, i ? "," : "", throttle->leaves.ns[i]);
-	puts("]}");
+	printf("],");
+	leaves_print(&throttle->leaves);
+	puts("}");
 }
 
 static void parse(struct throttle *throttle, int argc, char **argv)
@@ -128,7 +125,7 @@ static void parse(struct throttle *throttle, int argc, char **argv)
 		{"blocks", OPTION_NUMBER, &throttle->blocks, "default 1"},
 		{"threads", OPTION_NUMBER, &throttle->threads, "of a block; default 1"},
 		{"samples", OPTION_NUMBER, &throttle->rate, "a second; at most 1000"},
-		{"leaves", OPTION_NUMBER, &throttle->watches, "1: says how soon it leaves"},
+		{"leaves", OPTION_FLAG, &throttle->leaves.wanted, "says how soon it leaves"},
 		{0}};
 	struct workload *w = &throttle->w;
 
