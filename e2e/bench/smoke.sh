@@ -87,6 +87,11 @@ runs_curves() {
 all spatial spatial worker-groups
 check "spatial: the curves alone, a row a pair" runs_curves
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
+judges_faults() { # EXPERIMENT MORE
+    test "$(jq '[.rows[] | select(.bound == "must hold")] | length' "$tmp/out/$1.json")" = $((7 + $2))
+}
+check "loops: each fault around a server is judged" judges_faults loop-servers 0
+check "loops: and without MPS, as the end of another server is" judges_faults loop-servers-timeslice 1
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
 runs_queue() {

@@ -2,6 +2,7 @@
 servers with TCP clients."""
 
 import contextlib
+import dataclasses
 import socket
 import statistics
 
@@ -75,6 +76,19 @@ def start_asking(bench, service, port, seconds, connections, rate=0, **options):
 
 def ask(bench, service, port, seconds, connections, rate=0, **options):
     return start_asking(bench, service, port, seconds, connections, rate, **options).result(seconds + TIMEOUT)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """@due: when it was to be sent, seconds of the machine's monotonic clock. @us: until its reply came."""
+
+    due: float
+    us: float
+
+
+def requests_of(result, after=0):
+    """Of a client with --list; those that were due @after so many seconds or later."""
+    return [Request(result["began_ns"] / 1e9 + due, us) for due, us in result["list"] if due >= after]
 
 
 def ask_together(bench, service, port, seconds, connections, clients=4):

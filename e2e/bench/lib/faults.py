@@ -1,0 +1,319 @@
+"""What goes wrong around a server that is an event loop on the GPU, one fault after the other, while a server of a higher
+level answers its own client. In the mode mps each level has an MPS server of its own: a process that is killed in a kernel
+takes others of its MPS server with it, and no others."""
+
+import contextlib
+import dataclasses
+import errno
+import os
+import resource
+import subprocess
+import time
+
+import level_servers
+import ports
+from bursts import HIGH, LOW
+from experiment import MPS
+from node import Failure
+from servers import quantile
+
+SERVICE = "echo"
+ENDLESS = 600  # seconds; they are stopped
+START_S = 20  # until a server starts: an MPS server takes no clients for a while when one was killed
+LEFT_S = 10  # until nothing is left of a fault
+CALM_S = 2  # of the higher level's server without faults
+WITNESS_RATE = 500  # requests a second to it
+CONNECTIONS = 4  # of clients that behave
+FIRST = 1 << 16  # number of the first connection of those that do not
+RESETS, RESETS_AT_A_TIME = 900, 64
+SLOW = 10_000
+KILLED_CONNECTIONS, KILLS = 64, 4
+WIDE, CRAWLING = 65536, 4  # bytes of an echo, and connections that read them byte by byte
+DISK_MIB, FILE_MIB, PART = 1, 4, 65536
+
+
+def pick(bench, simulated, real):
+    return simulated if bench.node.simulated else real
+
+
+def seconds(bench):
+    """Of a client that measures."""
+    return pick(bench, 0.3, 1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """Open descriptors of a server, what its callbacks wait for, the agent's clients."""
+
+    descriptors: int
+    callbacks: tuple
+    clients: frozenset
+
+    def holds_more(self, before):
+        """Than @before. Of descriptors there may be fewer: what starting has opened closes at some time."""
+        more = self.descriptors > before.descriptors or self.callbacks != before.callbacks
+        return more or self.clients != before.clients
+
+    def __str__(self):
+        waits = ", ".join(f"{n} for {what}" for what, n in self.callbacks if n)
+        return f"{self.descriptors} descriptors, callbacks wait {waits or 'for nothing'}, {len(self.clients)} clients"
+
+
+class Server:
+    """A server and its port."""
+
+    def __init__(self, bench, stack, level, service=SERVICE, **options):
+        self.bench, self.service, self.options = bench, service, options
+        end = time.monotonic() + START_S
+        while True:
+            try:
+                serving = ports.serving(bench, service, "loop", True, level, **ports.blocks(bench, service), **options)
+                self.port, self.client = stack.enter_context(serving)
+                return
+            except Failure:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.25)
+
+    @property
+    def sizes(self):
+        """Of its requests, for clients."""
+        return {name: value for name, value in self.options.items() if name == "size"}
+
+    @property
+    def lives(self):
+        return self.client.process.poll() is None
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.client.process.pid}/fd")) if self.lives else 0
+
+    def held(self):
+        known = {self.bench.node.identity_of(client): client for client in self.bench.node.status()}
+        waits = known.get(self.bench.node.identity(self.client), {}).get("loopsWaitFor", {})
+        return Held(self.descriptors(), tuple(waits.items()), frozenset(known))
+
+    def ask(self):
+        return ports.ask(self.bench, self.service, self.port, seconds(self.bench), CONNECTIONS, **self.sizes)
+
+    def rude(self, way, **options):
+        argv = ports.argv_of(self.bench, "loop-rude", service=self.service, way=way, port=self.port, first=FIRST, **self.sizes, **options)
+        return self.bench.node.start(f"rude-{way}", argv, LOW, False)
+
+
+def until(check):
+    """Whether @check comes true within LEFT_S."""
+    end = time.monotonic() + LEFT_S
+    while not (good := check()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return good
+
+
+@contextlib.contextmanager
+def many_descriptors(wanted):
+    """Of processes that start within it, as far as this process may allow it."""
+    soft, hard = before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limits in ((max(wanted, soft), max(wanted, hard)), (min(max(wanted, soft), hard), hard)):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            break
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@contextlib.contextmanager
+def small_disk(bench):
+    """A folder on a disk of DISK_MIB; None: this process may not mount."""
+    folder = bench.node.folder / "disk"
+    folder.mkdir(exist_ok=True)
+    options = f"size={DISK_MIB}m,mode=777"
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode == 0
+    try:
+        yield folder if mounted else None
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", folder], check=False)
+
+
+# Faults. Each returns whether it went as it must, and what happened, in words.
+
+
+def resets(scene):
+    wanted = pick(scene.bench, 90, RESETS)
+    done = scene.server.rude("reset", iterations=wanted, connections=min(wanted, RESETS_AT_A_TIME)).result()
+    return done["done"] == wanted, f"{wanted} in {done['seconds']:.2f} s, then {ports.shown(scene.server.ask())}"
+
+
+def copy_to(scene, path):
+    """What a kernel sees that copies a file there: bytes, or a negative errno."""
+    source = scene.bench.node.folder / "source"
+    source.write_bytes(bytes(FILE_MIB << 20))
+    argv = [scene.bench.node.program("loop-runner"), *scene.bench.node.sizes, "--kernel", "copy_file", "--blocks", "1"]
+    argv += ["--n", str(PART), "--text", str(source), "--text2", str(path)]
+    return scene.bench.node.start("copy", argv, LOW, True).result()["out"][0]
+
+
+def full_disk(scene):
+    """A device that is always full, and a disk that a copy fills."""
+    found = {"/dev/full": copy_to(scene, "/dev/full")}
+    with small_disk(scene.bench) as folder:
+        if folder:
+            found[f"a disk of {DISK_MIB} MiB"] = copy_to(scene, folder / "copy")
+    told = ", ".join(f"{where}: {errno.errorcode.get(-got, got)}" for where, got in found.items())
+    return set(found.values()) == {-errno.ENOSPC}, f"the kernel is told, {told}"
+
+
+def killed_clients(scene):
+    server = scene.server
+    for _ in range(KILLS):
+        client = ports.start_asking(scene.bench, SERVICE, server.port, ENDLESS, KILLED_CONNECTIONS, first=FIRST)
+        client.wait_ready()
+        time.sleep(0.2)
+        client.kill()
+    return True, f"{KILLS} with {KILLED_CONNECTIONS} connections, then {ports.shown(server.ask())}"
+
+
+def slow_clients(scene):
+    """They send a byte and stop, and later the rest."""
+    server, wanted = scene.server, pick(scene.bench, 200, SLOW)
+    before, alone = server.descriptors(), server.ask()
+    slow = server.rude("stop", connections=wanted)
+    slow.wait_ready()
+    until(lambda: server.descriptors() - before >= wanted)
+    there, beside = server.descriptors() - before, server.ask()
+    slow.stop()
+    answered = slow.result()["done"]
+    scene.beside_slow = alone, beside
+    told = f"{there} connections at a time; another client meanwhile: {ports.shown(beside)}; all go on: {answered} answered"
+    return there == answered == wanted, told
+
+
+def narrow_clients(scene):
+    with contextlib.ExitStack() as stack:
+        server = Server(scene.bench, stack, LOW, size=WIDE)
+        server.ask()
+        before, connections = server.descriptors(), pick(scene.bench, 2, CRAWLING)
+        done = server.rude("crawl", connections=connections).result()
+        clean = until(lambda: server.descriptors() <= before)
+    told = f"{connections} replies of {WIDE} bytes, read byte by byte in {done['seconds']:.2f} s, are right"
+    return done["done"] == connections and clean, told
+
+
+def killed_servers(scene):
+    """In the middle of requests, one after the other."""
+    for _ in range(pick(scene.bench, 1, KILLS)):
+        with contextlib.ExitStack() as stack:
+            victim = Server(scene.bench, stack, LOW)
+            asking = ports.start_asking(scene.bench, SERVICE, victim.port, ENDLESS, CONNECTIONS)
+            asking.wait_ready()
+            time.sleep(seconds(scene.bench) / 2)
+            victim.client.kill()
+            asking.kill()  # it fails by itself, too, but perhaps later
+    return True, f"{pick(scene.bench, 1, KILLS)} while they answer"
+
+
+FAULTS = {
+    "connections that end by resets": resets,
+    "a full disk": full_disk,
+    "clients that are killed": killed_clients,
+    "clients that send a byte and stop": slow_clients,
+    "clients that take little at a time": narrow_clients,
+    "servers that are killed": killed_servers,  # the last one: those of the same MPS server may end, too
+}
+
+
+@dataclasses.dataclass
+class Found:
+    """Of a fault. @left: what is held behind it. @began, @ended: seconds of the machine's monotonic clock."""
+
+    good: bool
+    told: str
+    before: Held
+    left: Held
+    began: float
+    ended: float
+
+
+class Scene:
+    """@server: around which things go wrong. @witness: of a higher level; @asking: its client. @beside_slow: figures of a
+    client alone and beside slow ones."""
+
+    def __init__(self, bench, stack):
+        self.bench = bench
+        stack.enter_context(many_descriptors(pick(bench, 1000, SLOW + 2000)))
+        self.server = Server(bench, stack, LOW, files=pick(bench, 500, SLOW + 1000))
+        self.witness = Server(bench, stack, HIGH, "kv")
+        rate = pick(bench, 50, WITNESS_RATE)
+        self.asking = ports.start_asking(bench, "kv", self.witness.port, ENDLESS, CONNECTIONS, rate, list=None)
+        self.asking.wait_ready()
+        self.server.ask()  # what the start and the first requests open and close does not count
+        self.beside_slow = None
+
+    def is_clean(self, before):
+        """A server that ended with another one of its MPS server holds nothing, and the agent does not know it."""
+        left = self.server.held()
+        return not left.holds_more(before) if self.server.lives else left.clients < before.clients
+
+    def try_fault(self, fault):
+        before, began = self.server.held(), time.monotonic()
+        try:
+            good, told = fault(self)
+        except Failure as failure:
+            good, told = False, str(failure)
+        clean = until(lambda: self.is_clean(before))
+        return Found(good and clean, told, before, self.server.held(), began, time.monotonic())
+
+    def try_all(self):
+        """What it found, by fault; the requests of the witness's client; when the first one of these was due."""
+        calm = time.monotonic()
+        time.sleep(pick(self.bench, 0.3, CALM_S))
+        found = {name: self.try_fault(fault) for name, fault in FAULTS.items()}
+        self.asking.stop()
+        return found, ports.requests_of(self.asking.result(ports.TIMEOUT)), calm
+
+
+def times(requests, began, ended):
+    """p99 and the slowest, in words, of the requests that were due then."""
+    us = [one.us for one in requests if began <= one.due < ended]
+    return f"p99 {quantile(us, 0.99):.0f} us, slowest {max(us):.0f} us (n={len(us)})" if us else ""
+
+
+def show(bench, scene, found, requests, calm):
+    where = "an MPS server for each level" if bench.mode == MPS else "no MPS"
+    undisturbed = times(requests, calm, min(one.began for one in found.values()))
+    for name, one in found.items():
+        meanwhile = times(requests, one.began, one.ended)
+        told = f"before: {one.before}; after: {one.left}; a server above meanwhile: {meanwhile}, undisturbed: {undisturbed}"
+        bench.report.holds(f"{name} ({where})", one.good and bool(meanwhile), one.told, told)
+    what, lives = f"another server of the killed servers' level ({where})", scene.server.lives
+    told = "lives on" if lives else f"ends with them: {scene.server.client.last_words()}"
+    if bench.mode == MPS:
+        bench.report.add(what, told)
+    else:
+        bench.report.holds(what, lives, told)
+
+
+def show_end(bench):
+    """When all have ended."""
+
+    def left():
+        return len(bench.node.status()), sum(sum(gpu["demand"]) for gpu in bench.node.gpus())
+
+    clean = until(lambda: left() == (0, 0))
+    bench.report.holds("all have ended: the agent has no clients and no demand", clean, "{} clients, demand {}".format(*left()))
+
+
+def run(bench):
+    """Returns the figures of a client alone and beside slow ones; None: there are none."""
+    with contextlib.ExitStack() as stack:
+        if bench.mode == MPS:
+            bench.node.stop_mps()
+            stack.enter_context(level_servers.levels(bench))
+        else:
+            bench.node.share_gpu(mps=False)
+        with contextlib.ExitStack() as servers:
+            scene = Scene(bench, servers)
+            show(bench, scene, *scene.try_all())
+        show_end(bench)
+    return scene.beside_slow
