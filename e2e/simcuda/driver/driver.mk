@@ -3,7 +3,7 @@ SIMCUDA     := $(B)/simcuda/libcuda.so.1
 SIMNVML     := $(B)/simcuda/libnvidia-ml.so.1
 SIMCUDA_GEN := $(addprefix $(GEN)/simcuda/,names.inc errors.inc stubs.inc)
 
-SIM_MACHINE_SRC := $(patsubst %,e2e/simcuda/machine/%.c,queue use group server rm rm-client rm-node trap lock open visible)
+SIM_MACHINE_SRC := $(patsubst %,e2e/simcuda/machine/%.c,queue use group server rm rm-call rm-objects rm-client rm-node trap lock open visible)
 
 SHARED += simcuda.so
 simcuda.so_SRC := $(wildcard $(addprefix e2e/simcuda/driver/,core/*.c memory/*.c stream/*.c code/*.c graph/*.c)) $(SIM_MACHINE_SRC)
