@@ -41,7 +41,7 @@ extern struct coexec_world {
 	unsigned launched[CLIENTS];              /* workers of the launch that runs */
 	unsigned n;
 	uint64_t now, most_held[CLIENTS], held_since[CLIENTS];
-	bool blocked; /* higher levels run */
+	bool blocked;      /* higher levels run */
 	unsigned flatters; /* workers of client 0 that seem fast during a search; 0: none do */
 } world;
 
