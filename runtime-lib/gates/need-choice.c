@@ -1,5 +1,7 @@
 #include "gates/need-choice.h"
 
+#include "client/stream.h"
+
 #include "weir/log.h"
 
 #define WAY       3ull            /* in the lowest bits */
@@ -63,17 +65,27 @@ enum need_way need_way_of_many(struct client *client, const struct level_binding
 	struct need_choices *choices = need_choices_of(client);
 
 	store_relaxed(&choices->wanted, MANY | NEED_WHOLE);
-	add_relaxed(&choices->many, 1);
+	store_relaxed(&choices->many, 1);
 	return way_of(choices, binding, MANY, NEED_WHOLE);
+}
+
+static uint64_t launches_of(struct client *client)
+{
+	uint64_t n = atomic_load(&streams_of(client)->gone_launches);
+
+	stream_for_each (stream, client)
+		n += atomic_load(&stream->begun);
+	return n;
 }
 
 void need_learn_period(struct client *client, enum need_way way, uint64_t ns)
 {
 	struct need_choices *choices = need_choices_of(client);
-	uint32_t many = atomic_exchange(&choices->many, 0);
+	uint64_t begun = launches_of(client), before = atomic_exchange(&choices->begun, begun);
 
-	if (many && ns && load_relaxed(&choices->measures))
-		atomic_store(&choices->period, ns / many << 2 | (uint64_t)way);
+	if (atomic_exchange(&choices->many, 0) && ns && begun > before &&
+	    load_relaxed(&choices->measures))
+		atomic_store(&choices->period, ns / (begun - before) << 2 | (uint64_t)way);
 }
 
 /* Worker. */

@@ -1,11 +1,11 @@
 /* The way in which lower levels make room for work of a higher-level client (need-trial.h): for
- * each kernel of few blocks, and for the work of clients whose kernels have many. Beside
- * kernels that keep the GPU's memory busy the whole GPU is faster for many; beside others some SMs
- * are, or places of blocks that end. So the answer is kept for a kernel beside a company: the
- * lower-level clients that have work, which the agent tells (struct weir_control_page). It is
- * measured when the kernel comes into a new company, and again after a rest. Until the agent has
- * told that somebody works below again, the last company counts. A kernel that cannot
- * be measured, because other work needs more anyway, keeps its usual way.
+ * each kernel of few blocks, and for the work of clients whose kernels have many. Beside kernels
+ * that keep the GPU's memory busy the whole GPU is faster for many; beside others some SMs are, or
+ * places of blocks that end. So the answer is kept for a kernel beside a company: the lower-level
+ * clients that have work, which the agent tells (struct weir_control_page). It is measured when the
+ * kernel comes into a new company, and again after a rest. Until the agent has told that somebody
+ * works below again, the last company counts. A kernel that cannot be measured, because other work
+ * needs more anyway, keeps its usual way.
  *
  * Nothing is measured while nobody below has work, and of a client whose work never ends: it would
  * keep what it asked for last. */
@@ -23,9 +23,10 @@ struct need_choices {
 	/* The kernel launched last since the last look, and its usual way in the lowest bits; 0:
 	 * none. */
 	_Atomic uint64_t wanted;
-	_Atomic uint32_t many; /* launches of many blocks since the client's work began */
-	/* ns of that work for each of these, and its way in the lowest bits; 0: none has ended
-	 * since the last look. */
+	_Atomic int many; /* there was a launch of many blocks since the client's work began */
+	_Atomic uint64_t begun; /* launches before that */
+	/* ns of that work for each of its launches, and its way in the lowest bits; 0: none has
+	 * ended since the last look. */
 	_Atomic uint64_t period;
 	_Atomic uint32_t company;  /* the last one that the agent has told; 0: none */
 	_Atomic uint64_t tried;    /* the kernel that is measured; 0: none */
