@@ -29,7 +29,8 @@ RESETS, RESETS_AT_A_TIME = 900, 64
 SLOW = 10_000
 KILLED_CONNECTIONS, KILLS = 64, 4
 WIDE, CRAWLING = 65536, 4  # bytes of an echo, and connections that read them byte by byte
-DISK_MIB, FILE_MIB, PART = 1, 4, 65536
+DISK_BYTES = 65536
+FILES, FILE_BYTES = 4, 20000  # that a program reads whose result does not fit on a full disk
 
 
 def pick(bench, simulated, real):
@@ -124,12 +125,14 @@ def many_descriptors(wanted):
 
 @contextlib.contextmanager
 def small_disk(bench):
-    """A folder on a disk of DISK_MIB; None: this process may not mount."""
+    """A folder on a disk that is full; None: this process may not mount."""
     folder = bench.node.folder / "disk"
     folder.mkdir(exist_ok=True)
-    options = f"size={DISK_MIB}m,mode=777"
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode == 0
+    argv = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=777", "tmpfs", folder]
+    mounted = subprocess.run(argv, capture_output=True, check=False).returncode == 0
     try:
+        if mounted:
+            (folder / "other").write_bytes(bytes(DISK_BYTES))
         yield folder if mounted else None
     finally:
         if mounted:
@@ -145,23 +148,22 @@ def resets(scene):
     return done["done"] == wanted, f"{wanted} in {done['seconds']:.2f} s, then {ports.shown(scene.server.ask())}"
 
 
-def copy_to(scene, path):
-    """What a kernel sees that copies a file there: bytes, or a negative errno."""
-    source = scene.bench.node.folder / "source"
-    source.write_bytes(bytes(FILE_MIB << 20))
-    argv = [scene.bench.node.program("loop-runner"), *scene.bench.node.sizes, "--kernel", "copy_file", "--blocks", "1"]
-    argv += ["--n", str(PART), "--text", str(source), "--text2", str(path)]
-    return scene.bench.node.start("copy", argv, LOW, True).result()["out"][0]
+def write_to(bench, path):
+    """The last words of a program on the GPU whose kernel writes a result there."""
+    argv = ports.argv_of(bench, "loop-grep", way="loop", folder=ports.files(bench), size=FILES, bytes=FILE_BYTES, result=path)
+    client = bench.node.start("grep", argv, LOW, True)
+    client.process.wait(ports.TIMEOUT)
+    return client.last_words()
 
 
 def full_disk(scene):
-    """A device that is always full, and a disk that a copy fills."""
-    found = {"/dev/full": copy_to(scene, "/dev/full")}
+    """A device that is always full, and a disk."""
+    found = {"/dev/full": write_to(scene.bench, "/dev/full")}
     with small_disk(scene.bench) as folder:
         if folder:
-            found[f"a disk of {DISK_MIB} MiB"] = copy_to(scene, folder / "copy")
-    told = ", ".join(f"{where}: {errno.errorcode.get(-got, got)}" for where, got in found.items())
-    return set(found.values()) == {-errno.ENOSPC}, f"the kernel is told, {told}"
+            found["a full disk"] = write_to(scene.bench, folder / "result")
+    told = all(f"{-errno.ENOSPC}: {os.strerror(errno.ENOSPC)}" in words for words in found.values())
+    return told, "; ".join(f"{where}: {words}" for where, words in found.items())
 
 
 def killed_clients(scene):

@@ -32,7 +32,7 @@ struct grep {
 	struct corpus corpus;
 	uint32_t length; /* of the word */
 	uint64_t bytes, slots, blocks;
-	const char *way;
+	const char *way, *wanted; /* @wanted: where the result is to be, if it was said */
 	char result[GREP_PATH];
 };
 
@@ -295,6 +295,8 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 		{"word", OPTION_TEXT, &grep->corpus.word, "to be found"},
 		{"blocks", OPTION_NUMBER, &grep->blocks, "of the loop; default: as many as fit"},
 		{"slots", OPTION_NUMBER, &grep->slots, "files of a block of the loop at a time"},
+		{"result", OPTION_TEXT, &grep->wanted,
+		 "a file, which stays; default: one in the folder"},
 		{0}};
 
 	workload_parse(&grep->w, argc, argv, "finds a word; --size: number of files", own);
@@ -318,15 +320,19 @@ int main(int argc, char **argv)
 	struct matches wanted = {0};
 	double seconds;
 
-	snprintf(grep.result, sizeof(grep.result), "%.200s/result-%d", grep.corpus.folder,
-		 getpid());
+	if (grep.wanted)
+		snprintf(grep.result, sizeof(grep.result), "%s", grep.wanted);
+	else
+		snprintf(grep.result, sizeof(grep.result), "%.200s/result-%d", grep.corpus.folder,
+			 getpid());
 	corpus_make(&grep.corpus, grep.w.seed, (uint32_t)grep.bytes);
 	workload_open(&grep.w, grep_ptx);
 	workload_ready(&grep.w);
 	seconds = way->run(&grep);
 	corpus_search_all(&grep.corpus, &wanted);
 	corpus_check(grep.result, &wanted);
-	unlink(grep.result);
+	if (!grep.wanted)
+		unlink(grep.result);
 	printf("{\"way\":\"%s\",\"files\":%u,\"bytes\":%zu,\"matches\":%zu,\"seconds\":%.6f}\n",
 	       way->name, grep.corpus.files, total(&grep.corpus), wanted.n, seconds);
 	return 0;

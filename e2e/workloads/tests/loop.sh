@@ -36,6 +36,9 @@ for blocks in 1 2; do
     check "images, loop: several ranges of queries and reads by $blocks blocks" \
         run images --way loop --blocks $blocks --folder "$tmp/files" --size 515 --queries 261 --seed 6
 done
+run grep --way loop --folder "$tmp/files" --seed 5 --result /dev/full
+[ $? -eq 1 ] && grep -q "ended with -28: No space left on device" "$tmp/out"
+report $? "grep, loop: a full disk is an error"
 check "grep, loop: words across the borders of chunks" \
     run grep --way loop --folder "$tmp/files" --size 2 --bytes 3000000 --word tion --seed 6
 for way in cpu native loop; do
