@@ -16,7 +16,7 @@ from endless import Stolen
 from experiment import MPS
 from report import at_least, at_most
 from servers import quantile
-from workers import DEPTH, LEAD, SETTLE, SLOTS, Job, Worker, pool_of, progress
+from workers import LEAD, SETTLE, SLOTS, Job, Worker, pool_of, progress
 
 SHOWS = "event loops and ordinary kernels share the GPU; servers on the GPU beside a batch job; a key-value store"
 PAPER = "GLoop figures 9 to 14"
@@ -98,7 +98,8 @@ class Shared:
         self.pool.set_policy("wfq", dict(zip(everybody, shares)), SCHEDULING)
         begin = time.monotonic_ns() + LEAD
         client = self.pool.workers["Weir", self.job].client
-        client.tell("endless", begin, begin + int(seconds * 1e9), DEPTH, 0)
+        depth = self.pool.depth(self.job, 0 if self.bench.mode == MPS else sharing.QUEUED_US)
+        client.tell("endless", begin, begin + int(seconds * 1e9), depth, 0)
         ends = client.answer(seconds + 60)["ends"]
         found = [self.end(throttle) for throttle in self.throttles]
 
