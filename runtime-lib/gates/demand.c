@@ -365,10 +365,23 @@ static bool is_lately(const struct client *client, const struct tick *tick)
 	       tick->now < idle + DEMAND_LATELY;
 }
 
+/* Blocks of a kernel that has many may wait for others of it, which find no room on a part of the
+ * SMs until long kernels below end. */
+static void end_part(struct client *client, const struct tick *tick)
+{
+	if (!load_relaxed(&need_choices_of(client)->many) || sms_are_whole(client) ||
+	    busy_period_lasts(&demand_of(client)->busy, tick->now) < NEED_PERIOD_MAX)
+		return;
+	sms_raise(client, SMS_WHOLE);
+	set_noted(client, tick->binding);
+}
+
 void demand_work(struct client *client, struct tick *tick)
 {
 	bool demanding = expire(client, tick->now);
 
+	if (atomic_load(&demand_of(client)->shown))
+		end_part(client, tick);
 	sms_withdraw_if_left(client, tick->binding);
 	if (atomic_load(&demand_of(client)->shown) && pages_say_too_much(client, tick->binding)) {
 		set_noted(client, tick->binding);

@@ -15,7 +15,8 @@
 #include "client/subsystem.h"
 #include "gates/need-trial.h"
 
-#define NEED_CHOICES 64u /* kernels beside a company; newer ones overwrite older ones */
+#define NEED_CHOICES    64u /* kernels beside a company; newer ones overwrite older ones */
+#define NEED_PERIOD_MAX (100 * NS_PER_MS) /* longer work of many blocks gets the whole GPU */
 
 struct need_choices {
 	/* A kernel beside a company, and its way in the lowest bits; 0: none. */

@@ -170,7 +170,15 @@ static bool does_with_a_part(const struct times *times, unsigned us_between)
 		since = is_tried() ? 1 : since ? since + 1 : 0;
 	}
 	assert_int_equal(since, 4);
-	assert_int_equal(is_clear(agent.demand[0]), true);
+	assert_true(is_clear(agent.demand[0]));
+	if (part) {
+		driver->streams_busy = 1;
+		launch_of(OTHER, n, 1, 4);
+		assert_false(is_whole());
+		assert_true(eventually(is_whole())); /* it lasts: maybe blocks find no room */
+		finish_work(n);
+		assert_true(is_clear(agent.demand[0]));
+	}
 	end_beside(n);
 	return part;
 }
