@@ -7,7 +7,9 @@ weir-sim_CPPFLAGS := $(agent_CPPFLAGS)
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-run-queue test-runs test-sim test-objective test-charge
+# A trace on the simulated GPU.
+SIM_TESTS := test-sim test-sim-workers
+UNIT_TESTS += test-run-queue test-runs $(SIM_TESTS) test-objective test-charge
 test-run-queue_SRC      := agent/tests/test-run-queue.c $(SIM_SRC)
 test-run-queue_CPPFLAGS := $(agent_CPPFLAGS)
 test-run-queue_STATIC   := agent node base
@@ -16,10 +18,9 @@ test-runs_SRC           := agent/tests/test-runs.c agent/common/units.c $(POLICY
 test-runs_CPPFLAGS      := $(agent_CPPFLAGS)
 test-runs_STATIC        := agent base
 test-runs_LIBS          := -lcmocka -lm
-test-sim_SRC            := agent/tests/test-sim.c $(SIM_SRC)
-test-sim_CPPFLAGS       := $(agent_CPPFLAGS)
-test-sim_STATIC         := agent node base
-test-sim_LIBS           := -lcmocka -lyaml -lm
+$(foreach t,$(SIM_TESTS),$(eval $t_SRC := agent/tests/$t.c agent/tests/sim-play.c $(SIM_SRC))\
+	$(eval $t_CPPFLAGS := $(agent_CPPFLAGS))$(eval $t_STATIC := agent node base)\
+	$(eval $t_LIBS := -lcmocka -lyaml -lm))
 test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/units.c
 test-objective_CPPFLAGS := $(agent_CPPFLAGS)
 test-objective_LIBS     := -lcmocka

@@ -8,6 +8,7 @@
 #include "common/hash.h"
 #include "policy/min-rate.h"
 #include "policy/yield.h"
+#include "weir/protocol.h"
 #include "weir/units.h"
 
 #include "weir/base.h"
@@ -100,7 +101,8 @@ static int read_yield(struct reader *reader, const char *text, uint32_t *out)
 		       : fail(reader, "expected %s, not `%.40s`", YIELD_EXPECTED, text);
 }
 
-static int read_min_rate(struct reader *reader, const char *text, uint32_t *out)
+/* In thousandths. */
+static int read_part(struct reader *reader, const char *text, uint32_t *out)
 {
 	return min_rate_parse(text, out)
 		       ? 0
@@ -165,6 +167,26 @@ static int add_copies(struct reader *reader, const struct trace_client *client, 
 
 static const struct {
 	const char *name;
+	uint32_t max;
+	size_t offset;
+} numbers[] = {
+	{"share", 100, offsetof(struct trace_client, share)},
+	{"sms", UINT16_MAX, offsetof(struct trace_client, sms)},
+	{"fit", WEIR_SM_WORKERS, offsetof(struct trace_client, fit)},
+	{"needs", WEIR_SM_WORKERS, offsetof(struct trace_client, needs)},
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+} parts[] = {
+	{"min-rate", offsetof(struct trace_client, min_rate)},
+	{"arithmetic", offsetof(struct trace_client, arithmetic)},
+	{"memory", offsetof(struct trace_client, memory)},
+};
+
+static const struct {
+	const char *name;
 	size_t offset;
 } times[] = {
 	{"slo", offsetof(struct trace_client, slo)},
@@ -188,16 +210,18 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 	*value++ = '\0';
 	if (strcmp(option, "copies") == 0)
 		return read_number(reader, value, TRACE_CLIENTS_MAX, copies);
-	if (strcmp(option, "share") == 0)
-		return read_number(reader, value, 100, &client->share);
-	if (strcmp(option, "sms") == 0)
-		return read_number(reader, value, UINT16_MAX, &client->sms);
 	if (strcmp(option, "yield") == 0)
 		return read_yield(reader, value, &client->yield);
-	if (strcmp(option, "min-rate") == 0)
-		return read_min_rate(reader, value, &client->min_rate);
 	if (strcmp(option, "evict") == 0)
 		return read_evict(reader, value, &client->evict);
+	for (size_t i = 0; i < countof(numbers); i++)
+		if (strcmp(option, numbers[i].name) == 0)
+			return read_number(reader, value, numbers[i].max,
+					   (uint32_t *)((char *)client + numbers[i].offset));
+	for (size_t i = 0; i < countof(parts); i++)
+		if (strcmp(option, parts[i].name) == 0)
+			return read_part(reader, value,
+					 (uint32_t *)((char *)client + parts[i].offset));
 	for (size_t i = 0; i < countof(times); i++)
 		if (strcmp(option, times[i].name) == 0)
 			return read_time(reader, value,

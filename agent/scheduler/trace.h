@@ -5,6 +5,7 @@
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
  *               [launch=DURATION] [overlap=DURATION] [sms=N] [min-rate=0.001..1]
  *               [yield=whole|needed|needed+N%]
+ *               [fit=1..32] [needs=1..32] [arithmetic=0.001..1] [memory=0.001..1]
  *   work TIME NAME DURATION
  *   end TIME
  *
@@ -15,7 +16,9 @@
  * without it all work launched at a time is one kernel. `overlap` is how much of each kernel's end
  * does not fill the GPU: under MPS another client's launch may begin then. `sms` is how many SMs
  * its kernels fill, `yield` what lower levels leave to it (policy/yield.h), `min-rate` the part of
- * its speed alone that it keeps (policy/min-rate.h). `copies=3` makes
+ * its speed alone that it keeps (policy/min-rate.h). `fit` is how many blocks of its kernels an SM
+ * holds, `needs` how many of these have almost all of its speed (all, if it is left out), and
+ * `arithmetic` and `memory` which part of the GPU's it uses alone (sim/sim.h). `copies=3` makes
  * NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and are written like durations
  * (`end 1.5s`). */
 #pragma once
@@ -35,15 +38,18 @@ struct trace_client {
 	uint8_t level;
 	uint32_t share;
 	/* All in ns. */
-	uint64_t slo;      /* 0: none */
-	uint64_t evict;    /* 0: not known; or TRACE_NEVER */
-	uint64_t every;    /* 0: only `work` lines */
-	uint64_t work;     /* at a time, for `every` and `always` */
-	uint64_t launch;   /* each of its launches; 0: all work at a time is one */
-	uint64_t overlap;  /* of the end of each launch */
-	uint32_t sms;      /* 0: it fills the GPU */
-	uint32_t yield;    /* policy/yield.h */
-	uint32_t min_rate; /* thousandths; 0: none */
+	uint64_t slo;                /* 0: none */
+	uint64_t evict;              /* 0: not known; or TRACE_NEVER */
+	uint64_t every;              /* 0: only `work` lines */
+	uint64_t work;               /* at a time, for `every` and `always` */
+	uint64_t launch;             /* each of its launches; 0: all work at a time is one */
+	uint64_t overlap;            /* of the end of each launch */
+	uint32_t sms;                /* 0: it fills the GPU */
+	uint32_t yield;              /* policy/yield.h */
+	uint32_t min_rate;           /* thousandths; 0: none */
+	uint32_t fit;                /* workers on an SM; 0: not known */
+	uint32_t needs;              /* of these; 0: all */
+	uint32_t arithmetic, memory; /* thousandths of the GPU's; 0: it uses none */
 	bool always;
 };
 

@@ -15,7 +15,8 @@ static bool may_run(const struct sim *sim, const struct actor *actor)
 
 bool sim_on_gpu(const struct sim *sim, const struct actor *actor)
 {
-	return actor == sim->current || actor == sim->ending || actor == sim->beside;
+	return actor == sim->current || actor == sim->ending || actor == sim->beside ||
+	       actor->on_sms;
 }
 
 /* The client to serve next; NULL: none that may run waits. */
@@ -55,14 +56,14 @@ static bool current_runs(const struct sim *sim)
 	return sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING;
 }
 
-static void spend(struct sim *sim, struct actor *actor, uint64_t ns)
+void sim_spend(struct sim *sim, struct actor *actor, uint64_t work, uint64_t charged)
 {
-	actor->left -= ns;
-	actor->launch -= ns;
-	actor->outstanding -= ns;
-	actor->unseen += ns;
-	actor->window_ran += ns;
-	actor->stats->ran += ns;
+	actor->left -= work;
+	actor->launch -= work;
+	actor->outstanding -= work;
+	actor->unseen += charged;
+	actor->window_ran += work;
+	actor->stats->ran += work;
 	sim_mark_changed(sim, actor);
 }
 
@@ -80,19 +81,32 @@ static void stand_still(struct sim *sim, uint64_t ns)
 	sim->result.held_alone += busy && !free_to_run ? ns : 0;
 }
 
-void sim_advance(struct sim *sim, uint64_t to)
+static void spend(struct sim *sim, struct actor *actor, uint64_t ns)
 {
-	uint64_t passed = to - sim->now;
+	sim_spend(sim, actor, ns, ns);
+}
+
+/* Returns how many clients ran. */
+static unsigned run_for(struct sim *sim, uint64_t passed)
+{
 	unsigned running = current_runs(sim) + (sim->ending != NULL) + (sim->beside != NULL);
 
-	if (passed == 0)
-		return;
 	if (current_runs(sim))
 		spend(sim, sim->current, passed);
 	if (sim->ending)
 		spend(sim, sim->ending, passed);
 	if (sim->beside)
 		spend(sim, sim->beside, sim_beside_runs(sim, passed));
+	return running;
+}
+
+void sim_advance(struct sim *sim, uint64_t to)
+{
+	uint64_t passed = to - sim->now;
+
+	if (passed == 0)
+		return;
+	unsigned running = sim->workers ? sim_workers_advance(sim, passed) : run_for(sim, passed);
 	if (running == 0)
 		stand_still(sim, passed);
 	sim->result.ran += running > 0 ? passed : 0;
@@ -200,7 +214,8 @@ static int end_beside(struct sim *sim)
 	return actor->left == 0 ? sim_finish(sim, actor) : 0;
 }
 
-int sim_gpu_update(struct sim *sim)
+/* One client's launch fills the GPU at a time. */
+static int update(struct sim *sim)
 {
 	struct actor *current = sim->current, *next;
 	int r = end_beside(sim);
@@ -246,11 +261,18 @@ int sim_gpu_update(struct sim *sim)
 	return sim_spatial_update(sim);
 }
 
+int sim_gpu_update(struct sim *sim)
+{
+	return sim->workers ? sim_workers_update(sim) : update(sim);
+}
+
 uint64_t sim_gpu_event(const struct sim *sim)
 {
 	const struct actor *current = sim->current;
 	uint64_t full, at;
 
+	if (sim->workers)
+		return sim_workers_event(sim);
 	if (sim->phase == GPU_FREE)
 		return POLICY_NEVER;
 	if (sim->phase == GPU_SWITCHING)

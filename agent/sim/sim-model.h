@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/sim.h"
+#include "policy/coexec/memory.h"
 #include "policy/min-rate.h"
 #include "policy/run-queue.h"
 
@@ -30,6 +31,12 @@ struct actor {
 	bool leaves;                  /* it is ahead of its own: its demand does not count */
 	bool alone;                   /* nobody else could run at the last look */
 	uint64_t rate_ran, rate_busy; /* ns, as of then */
+	/* sim-workers.c's. */
+	bool on_sms;       /* its launch runs, beside others' or alone, */
+	uint32_t bound;    /* with so many workers on an SM, */
+	double speed;      /* at this part of its speed alone */
+	uint64_t gone_at;  /* when the launch has left; POLICY_NEVER: it need not */
+	uint64_t finished; /* ns of work, of launches that have ended */
 };
 
 struct arrival {
@@ -73,6 +80,9 @@ struct sim {
 	uint64_t look_at, timer_at;
 	uint64_t rates_at; /* the next look at minimum rates; or POLICY_NEVER */
 	uint64_t window_end;
+
+	bool workers; /* sim-workers.c says who runs */
+	struct coexec_memory memory;
 };
 
 /* sim-work.c: the clients' requests. */
@@ -109,6 +119,8 @@ uint64_t sim_gone_at(const struct sim *sim, const struct actor *actor);
 uint64_t sim_gpu_event(const struct sim *sim);
 /* Time passes until @to. Nothing changes before. */
 void sim_advance(struct sim *sim, uint64_t to);
+/* @actor does @work ns of work, and is charged @charged ns. */
+void sim_spend(struct sim *sim, struct actor *actor, uint64_t work, uint64_t charged);
 
 /* sim-spatial.c: clients on the SMs that those above do not need. */
 
@@ -123,6 +135,20 @@ int sim_spatial_update(struct sim *sim);
 uint64_t sim_spatial_event(const struct sim *sim);
 /* ns of its launch that the client beside does in the next @passed ns. */
 uint64_t sim_beside_runs(const struct sim *sim, uint64_t passed);
+
+/* sim-workers.c: kernels of several clients on the same SMs. */
+
+/* Finds out whether clients run so. Call it when all are there. */
+void sim_workers_set(struct sim *sim);
+/* If they do: as sim_gpu_update() and sim_gpu_event(). */
+int sim_workers_update(struct sim *sim);
+uint64_t sim_workers_event(const struct sim *sim);
+/* @passed ns go by. Returns how many clients ran. */
+unsigned sim_workers_advance(struct sim *sim, uint64_t passed);
+/* Clients report what they have done. Call it before a decision. */
+void sim_workers_report(struct sim *sim);
+/* When the agent looks at speeds; or POLICY_NEVER. */
+uint64_t sim_workers_look_at(const struct sim *sim);
 
 /* sim-slices.c: the hardware's slices. */
 

@@ -74,6 +74,7 @@ static void look(struct sim *sim)
 {
 	struct actor *changed = take(sim->changed), *actor, *next;
 
+	sim_workers_report(sim);
 	for (actor = changed; actor; actor = actor->changed_next) {
 		run_queues_ran(&actor->entry, actor->unseen);
 		actor->unseen = 0;
@@ -88,6 +89,7 @@ static void look(struct sim *sim)
 	}
 	uint64_t wanted = run_queues_decide(&sim->queues, sim->now);
 	uint64_t late = sim->options->late ? random_next(sim) % (sim->options->late + 1) : 0;
+	wanted = smaller(wanted, sim_workers_look_at(sim));
 	sim->timer_at = wanted == POLICY_NEVER ? POLICY_NEVER : wanted + late;
 	sim->look_at = POLICY_NEVER;
 	sim->result.decisions++;
@@ -211,6 +213,7 @@ static int set_up(struct sim *sim)
 	}
 	for (size_t i = sim->n_heap; i-- > 0;)
 		heap_sink(sim, i);
+	sim_workers_set(sim);
 	return 0;
 }
 

@@ -24,6 +24,15 @@
  * takes `evict`; then the client above begins. A launch that must leave all of them runs until then
  * beside the client above, and costs that one nothing.
  *
+ * With `fit` clients have rate curves, and the policy coexec has their kernels run at the same time
+ * under MPS, if all are of one level, without objectives and minimum rates. Then a launch has as
+ * many workers on an SM as the policy said when it began. `fit` of them have the speed alone, n
+ * have (1 - exp(-3n / needs)) / (1 - exp(-3fit / needs)) of it. Workers that do not fit together
+ * share the room in proportion. Of arithmetic and of memory the GPU has 1: where clients want more,
+ * all that use it get on as much slower. A client's `ran` then is its work, as it takes alone, so
+ * the sum of the throughputs (STP) is what running together gains. What bounding a kernel costs is
+ * left out.
+ *
  * The agent looks at its clients at intervals, and its timers are late. */
 #pragma once
 
@@ -55,7 +64,7 @@ struct sim_client {
 	uint64_t requests, dropped, late; /* `late`: started later than the objective */
 	uint64_t work;                    /* ns, of finished requests */
 	uint64_t turnaround, wait;        /* ns, sums: from arrival to end, to start */
-	uint64_t ran;                     /* ns on the GPU */
+	uint64_t ran;                     /* ns on the GPU; with `fit`: of work */
 	uint64_t busy;                    /* ns with work outstanding */
 	uint64_t starved;                 /* ns, the longest wait with work outstanding */
 	double share_min, share_max;      /* over the windows in which it always had work */
@@ -67,7 +76,8 @@ struct sim_result {
 	struct sim_client *clients; /* as in the trace */
 	uint64_t time;              /* ns of virtual time */
 	uint64_t ran, idle;         /* ns: a client ran; none had work */
-	uint64_t shared;            /* ns: two ran. The clients' `ran` add up to `ran` + this */
+	uint64_t shared;            /* ns: two or more ran. Without `fit` the clients' `ran` add
+				       up to `ran` + this */
 	uint64_t wasted;            /* ns with work, and no client running: switches, holds */
 	uint64_t held_alone;        /* ns in which all clients with work were held: must be 0 */
 	uint64_t switches, evictions, holds, decisions;

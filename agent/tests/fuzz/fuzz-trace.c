@@ -14,7 +14,8 @@ static void check(const struct trace *trace)
 		const struct trace_client *client = &trace->clients[i];
 		if (!*client->name || !memchr(client->name, '\0', sizeof(client->name)) ||
 		    client->level >= WEIR_LEVELS || client->share < 1 || client->share > 100 ||
-		    client->work == 0 || (client->always && client->every))
+		    client->work == 0 || (client->always && client->every) ||
+		    client->fit > WEIR_SM_WORKERS || client->memory > 1000)
 			abort();
 	}
 	for (size_t i = 0; i < trace->n_work; i++)
