@@ -1,7 +1,7 @@
 # Loops on the simulated GPU: weir/loop.cuh compiled by nvcc, files and sockets for real.
 LOOP_GEN := $(GEN)/e2e/loop
 LOOP_DEVICE := $(addprefix runtime-lib/include/weir/,loop.cuh loop-abi.h) $(wildcard runtime-lib/include/weir/loop/*.cuh)
-$(LOOP_GEN)/%.ptx: e2e/loop/%.cu $(LOOP_DEVICE)
+$(LOOP_GEN)/%.ptx: e2e/loop/%.cu $(wildcard e2e/loop/kernels/*.cuh) $(LOOP_DEVICE)
 	@mkdir -p $(@D)
 	@echo "  NVCC    $@"
 	$(Q)$(NVCC) -std=c++17 -ptx -arch=compute_75 -Iruntime-lib/include -o $@ $<

@@ -1,0 +1,39 @@
+/* Logical blocks, shared out among those of a loop. */
+#pragma once
+
+#include "out.cuh"
+
+/* n logical blocks on those of the loop. out[0]: that ran; out[1]: sum of their numbers; out[2]: a
+ * ticket; out[3]: blocks of the loop that are done. */
+namespace {
+template <uint32_t Chunk> __device__ void share_out(const weir::loop_args &args, uint64_t *out, uint64_t n)
+{
+	loop main(args);
+	main.run([=](loop &l) {
+		weir::each_block<Chunk>(
+			l, reinterpret_cast<uint32_t *>(out + 2), static_cast<uint32_t>(n),
+			[=](loop &, uint32_t i) {
+				add(out, 1);
+				add(out + 1, i);
+			},
+			[=](loop &) { add(out + 3, 1); });
+	});
+}
+} // namespace
+extern "C" __global__ void shared_out(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	share_out<1>(args, out, n);
+}
+extern "C" __global__ void shared_out_by_four(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	share_out<4>(args, out, n);
+}
+/* The same without callbacks, and so without out[3]. */
+extern "C" __global__ void shared_out_alone(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	loop main(args);
+	main.run_each_block<4>(reinterpret_cast<uint32_t *>(out + 2), static_cast<uint32_t>(n), [=](loop &, uint32_t i) {
+		add(out, 1);
+		add(out + 1, i);
+	});
+}
