@@ -57,7 +57,7 @@ struct searched {
 		      */
 };
 void begin_pair(const struct measured_pair *pair);
-#define PAIR_NS (1600 * MS)
+#define PAIR_NS (2200 * MS)
 struct searched run_pair(const struct measured_pair *pair);
 /* All measured pairs run, one behind the other. */
 void run_all_pairs(void);

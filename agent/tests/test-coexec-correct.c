@@ -84,15 +84,15 @@ static void test_errors_are_corrected(void **unused)
 	}
 	print_message("lost %.4f, in use %.4f; %.2f changes\n", lost / runs, lost_in_use / runs,
 		      (double)changes / runs);
-	assert_true(lost_in_use < 0.8 * lost);
-	assert_true(changes < 2 * runs);
+	assert_true(lost_in_use < 0.7 * lost);
+	assert_true(changes < 4 * runs);
 }
 
 /* A configuration that is hardly better does not take the place of the one in use. */
 static void test_the_best_stays(void **unused)
 {
 	const struct coexec_space space = {.n = 3};
-	static const double rates[][2] = {{0.5, 0.8}, {0.7, 0.7}, {0.8, 0.55}};
+	static const double rates[][2] = {{0.5, 0.75}, {0.7, 0.7}, {0.8, 0.5}};
 	struct coexec_search search;
 
 	(void)unused;

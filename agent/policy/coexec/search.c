@@ -83,36 +83,59 @@ void coexec_search_feed(struct coexec_search *search, const double *rates)
 	search->done = !divide(search);
 }
 
-static unsigned highest_of(const struct coexec_search *search)
+/* What configuration @i may give, or its mean, if @doubt is 0. */
+static double may_give(const struct coexec_search *search, unsigned i, double doubt)
+{
+	if (search->speed_ups[i] <= 0)
+		return 0;
+	return search->speed_ups[i] + doubt / search->samples[i];
+}
+
+static unsigned highest_of(const struct coexec_search *search, double doubt)
 {
 	unsigned best = search->best;
 
 	for (unsigned i = 0; i < search->n; i++)
-		if (search->speed_ups[i] > search->speed_ups[best])
+		if (may_give(search, i, doubt) > may_give(search, best, doubt))
 			best = i;
 	return best;
 }
 
-/* By how much another configuration must be better; 0: the one in use is not measured enough. */
-static double margin(unsigned samples)
+static void note_in_use(struct coexec_search *search, double speed_up)
 {
-	if (samples < COEXEC_SURE)
-		return 0;
-	return samples == COEXEC_SURE ? COEXEC_BETTER : COEXEC_LATER;
+	unsigned now = search->best;
+	double n = (double)smaller(++search->samples[now], COEXEC_SAMPLES);
+
+	search->speed_ups[now] += (speed_up - search->speed_ups[now]) / n;
+	search->highest = search->speed_ups[now];
+}
+
+/* The one to be used from now on. */
+static unsigned next_of(const struct coexec_search *search)
+{
+	unsigned means = highest_of(search, 0);
+
+	if (search->trials < COEXEC_TRIALS)
+		return search->used % COEXEC_USE ? search->best : highest_of(search, COEXEC_DOUBT);
+	if (search->trials == COEXEC_TRIALS ||
+	    search->speed_ups[means] >= search->highest + COEXEC_LATER)
+		return means;
+	return search->best;
 }
 
 bool coexec_search_correct(struct coexec_search *search, double speed_up)
 {
-	unsigned samples = ++search->samples[search->best], other;
-	double *now = &search->speed_ups[search->best], more = margin(samples);
+	unsigned next;
 
-	*now += (speed_up - *now) / (double)smaller(samples, COEXEC_SAMPLES);
-	search->highest = *now;
-	other = highest_of(search);
-	if (more == 0 || search->speed_ups[other] < *now + more ||
-	    search->speed_ups[other] < search->worth)
+	if (++search->used <= COEXEC_RELAX)
 		return false;
-	search->best = other;
-	search->highest = search->speed_ups[other];
+	search->trials++;
+	note_in_use(search, speed_up);
+	next = next_of(search);
+	if (next == search->best || search->speed_ups[next] < search->worth)
+		return false;
+	search->best = next;
+	search->highest = search->speed_ups[next];
+	search->used = 0;
 	return true;
 }

@@ -9,8 +9,8 @@
  * lies in a gap. The gap with the highest bound is divided next, until no bound exceeds what was
  * found.
  *
- * The best of a few short measurements is high by chance. So it is measured on while it is in use,
- * and another one takes its place if that promises more by then. Pure. */
+ * The best of a few short measurements is high by chance. So those that may be the best are used in
+ * turn and measured on, until it is known which one is. Pure. */
 #pragma once
 
 #include "policy/coexec/space.h"
@@ -18,13 +18,17 @@
 /* A configuration in which a kernel has a lower rate is not chosen. */
 #define COEXEC_LEAST 0.05
 
-/* While a configuration is in use, what it gives is the mean of about COEXEC_SAMPLES measurements.
- * After COEXEC_SURE, the search's included, another takes its place if that gave COEXEC_BETTER
- * more; later, if it gave COEXEC_LATER more. */
-#define COEXEC_SAMPLES 8
-#define COEXEC_SURE    4u
-#define COEXEC_BETTER  0.02
+/* While a configuration is in use, what it gives is measured on. The first COEXEC_RELAX
+ * measurements do not count: launches still spread over the SMs. What was measured n times may give
+ * COEXEC_DOUBT / n more than the mean. After every COEXEC_USE measurements the one that may give
+ * most is used. After COEXEC_TRIALS the one with the highest mean stays, until another one's is
+ * COEXEC_LATER higher. */
+#define COEXEC_RELAX   1u
+#define COEXEC_USE     3u
+#define COEXEC_DOUBT   0.04
+#define COEXEC_TRIALS  16u
 #define COEXEC_LATER   0.06
+#define COEXEC_SAMPLES 8 /* a mean is that of about so many measurements */
 
 struct coexec_search {
 	unsigned n, gains; /* of the space */
@@ -39,6 +43,7 @@ struct coexec_search {
 	bool measured[COEXEC_WORKERS];
 	double speed_ups[COEXEC_WORKERS]; /* the mean of what each gave; 0: a kernel starved */
 	unsigned samples[COEXEC_WORKERS];
+	unsigned used, trials; /* measurements in use: of the best since it is, and of all */
 	double rates[COEXEC_WORKERS][COEXEC_MOST];
 };
 

@@ -23,7 +23,7 @@ SIMULATED = True
 TENANTS = SLOTS
 
 PARTS = PAIRS, THREE_OR_FOUR, QUEUE, PYTORCH = "pairs", "several", "queue", "torch"  # of --parts
-SECONDS, TAIL = 1.6, 0.4  # of a pair under the policy; the last of them, when it has found its configuration
+SECONDS, TAIL = 2.4, 0.4  # of a pair under the policy; the last of them, when it has found its configuration
 LEARN = 0.8  # seconds of a pair, where it is only to be remembered
 ORDERS, QUEUE_MS, APART_MS = 4, 150, 3  # of the queue: orders of arrival; alone, each kernel; between two arrivals
 SEVERAL = (("RED", "MM", "MD5"), ("VA", "MRI", "GCEDD"), ("RED", "VA", "MM", "MRI"))
