@@ -21,7 +21,7 @@ include agent/sim.mk
 LIBRARIES += agent
 COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
 agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
-                  $(POLICY_SRC) $(call agent-room,config kubernetes shm hardware compile scheduler scheduler/gpu mps metrics profile reports daemon) \
+                  $(POLICY_SRC) $(call agent-room,config kubernetes shm hardware compile scheduler scheduler/gpu mps metrics profile reports daemon daemon/control) \
                   agent/weirctl/table.c agent/weirctl/top.c)
 AGENT_STATIC   := agent node base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl

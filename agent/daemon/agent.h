@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "daemon/control.h"
+#include "daemon/control/control.h"
 #include "weir/http.h"
 #include "daemon/reload.h"
 #include "daemon/report.h"

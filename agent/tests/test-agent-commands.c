@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "weir/http.h"
-#include "daemon/commands.h"
+#include "daemon/control/commands.h"
 
 static void test_control(void **state)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/session.h"
-#include "daemon/commands.h"
+#include "daemon/control/commands.h"
 
 static void expect_bad(const void *packet, size_t size, enum weir_refusal reason)
 {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/server.h"
-#include "daemon/commands.h"
+#include "daemon/control/commands.h"
 
 #define CONTROL_PEERS_MAX   8
 #define CONTROL_REQUEST_MAX 2048

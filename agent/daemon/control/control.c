@@ -1,4 +1,4 @@
-#include "daemon/control.h"
+#include "daemon/control/control.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "daemon/explain.h"
+#include "daemon/control/explain.h"
 
 #include <string.h>
 

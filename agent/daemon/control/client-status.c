@@ -1,7 +1,7 @@
-#include "daemon/client-status.h"
+#include "daemon/control/client-status.h"
 
 #include "daemon/decider.h"
-#include "daemon/json.h"
+#include "daemon/control/json.h"
 #include "policy/yield.h"
 #include "reports/overrun.h"
 #include "reports/pod-report.h"

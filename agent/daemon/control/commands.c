@@ -1,4 +1,4 @@
-#include "daemon/commands.h"
+#include "daemon/control/commands.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "daemon/client-status.h"
-#include "daemon/explain.h"
-#include "daemon/json.h"
+#include "daemon/control/client-status.h"
+#include "daemon/control/explain.h"
+#include "daemon/control/json.h"
 #include "daemon/reload.h"
 #include "mps/mps-server.h"
 #include "profile/coexec-command.h"
