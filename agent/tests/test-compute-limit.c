@@ -3,6 +3,7 @@
 #include "gpu-model.h"
 
 #include "hardware/slices.h"
+#include "scheduler/looks.h"
 #include "scheduler/preemption.h"
 
 #include <string.h>
@@ -351,12 +352,12 @@ static void test_short_request_between_turns(void **state)
 	assert_false(world.clients[2].channels.stopped);
 	work(0, SLICE_BETWEEN * NS_PER_US);
 	look_after(MS / 10);
-	look_after(SCHEDULER_FAST_POLL_NS);
+	look_after(LOOKS_FAST_NS);
 	assert_true(room_is_made(1));
 	assert_true(world.clients[2].channels.stopped);
 	work(0, 0);
 	look_after(MS / 10);
-	look_after(SCHEDULER_FAST_POLL_NS);
+	look_after(LOOKS_FAST_NS);
 	assert_true(world.clients[1].channels.stopped);
 	assert_false(world.control[2].hold || world.clients[2].channels.stopped);
 }
