@@ -31,7 +31,7 @@ test-kubeconfig_SRC    := agent/tests/test-kubeconfig.c agent/kubernetes/kubecon
 test-kubeconfig_STATIC := node base
 test-kubeconfig_CPPFLAGS := $(agent_CPPFLAGS)
 test-kubeconfig_LIBS   := -lcmocka -lyaml
-test-pods_SRC          := agent/tests/test-pods.c agent/kubernetes/pods.c agent/kubernetes/podlist.c agent/kubernetes/container.c \
+test-pods_SRC          := agent/tests/test-pods.c agent/kubernetes/pods.c agent/kubernetes/pod-table.c agent/kubernetes/body.c agent/kubernetes/podlist.c agent/kubernetes/container.c \
                           agent/kubernetes/kubeconfig.c agent/kubernetes/transfer.c agent/kubernetes/credentials.c \
                           agent/kubernetes/claims.c agent/kubernetes/pod-claims.c
 test-pods_STATIC       := node base

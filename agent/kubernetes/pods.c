@@ -15,8 +15,10 @@
 #include "kubernetes/pods.h"
 
 #include "config/config.h"
+#include "kubernetes/body.h"
 #include "kubernetes/credentials.h"
 #include "kubernetes/pod-claims.h"
+#include "kubernetes/pod-table.h"
 #include "kubernetes/transfer.h"
 
 #include "weir/base.h"
@@ -26,27 +28,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
 #define RETRY_FIRST_NS   200000000ull
 #define RETRY_MAX_NS     30000000000ull
 #define LIST_SECONDS     60
 #define HTTP_GONE        410
-#define BODY_KEEP        65536 /* a larger buffer is freed after use */
 #define ERROR_BODY_SHOWN 160
 #define BRIEF_NS         1000000000ull
-
-/* Received bytes that are not parsed yet. */
-struct body {
-	char *text;
-	size_t n, room;
-};
-
-struct entry {
-	UT_hash_handle hh;
-	uint64_t generation;
-	struct pod *pod;
-};
 
 struct pods {
 	const struct config_kubernetes *config;
@@ -57,8 +45,7 @@ struct pods {
 	pods_changed_fn *changed;
 	void *userdata;
 
-	struct entry *table; /* by the API's UID */
-	uint64_t generation;
+	struct pod_table table;
 	char version[64]; /* where the next watch starts */
 	char *next;       /* next page of the list; NULL: the first */
 	bool listed;      /* the table is complete: watch from @version */
@@ -68,9 +55,9 @@ struct pods {
 
 	CURL *request; /* NULL: waiting for @retry */
 	struct curl_slist *headers;
-	struct body body;
-	bool watching; /* the request is a watch, not a list */
-	bool gone;     /* the server said that @version is too old */
+	struct body body; /* received, and not parsed yet */
+	bool watching;    /* the request is a watch, not a list */
+	bool gone;        /* the server said that @version is too old */
 	uint64_t started;
 	char trouble[256]; /* what is wrong with the answer */
 	char curl_trouble[CURL_ERROR_SIZE];
@@ -92,112 +79,37 @@ static void set_connected(struct pods *p, bool connected)
 	tell(p);
 }
 
-/* The table */
+static void table_changed(struct pod_table *table)
+{
+	tell(container_of(table, struct pods, table));
+}
 
 /* Takes @pod. */
-static int table_put(struct pods *p, struct pod *pod)
+static int put(struct pods *p, struct pod *pod)
 {
-	struct entry *entry;
-
 	pod_claims_apply(pod, &p->claims.claims);
-	HASH_FIND_STR(p->table, pod->uid, entry);
-	if (entry) {
-		if (!pod_equal(entry->pod, pod))
-			tell(p);
-		/* The key is a part of the pod. */
-		HASH_DEL(p->table, entry);
-		free(entry->pod);
-	} else if (HASH_COUNT(p->table) >= PODS_MAX) {
-		log_limited(LOG_WARNING, 60, "more than %d pods on this node; others are ignored",
-			    PODS_MAX);
-		free(pod);
-		return 0;
-	} else {
-		entry = calloc(1, sizeof(*entry));
-		if (!entry) {
-			free(pod);
-			return error_origin(-ENOMEM);
-		}
-		tell(p);
-	}
-	entry->pod = pod;
-	entry->generation = p->generation;
-	HASH_ADD_KEYPTR(hh, p->table, entry->pod->uid, strlen(entry->pod->uid), entry);
-	return 0;
-}
-
-static void table_remove(struct pods *p, struct entry *entry)
-{
-	HASH_DEL(p->table, entry);
-	free(entry->pod);
-	free(entry);
-	tell(p);
-}
-
-static void table_remove_older(struct pods *p)
-{
-	struct entry *entry, *next;
-
-	HASH_ITER (hh, p->table, entry, next)
-		if (entry->generation != p->generation)
-			table_remove(p, entry);
+	return pod_table_put(&p->table, pod);
 }
 
 static void claims_changed(struct pod_claims *claims)
 {
 	struct pods *p = container_of(claims, struct pods, claims);
 
-	for (struct entry *entry = p->table; entry; entry = entry->hh.next)
-		if (pod_claims_apply(entry->pod, &claims->claims))
-			tell(p);
-}
-
-/* Received bytes */
-
-static void body_clear(struct body *body)
-{
-	body->n = 0;
-	if (body->room > BODY_KEEP) {
-		free(body->text);
-		*body = (struct body){0};
-	}
-}
-
-/* False: more than @max bytes, or no memory. */
-static bool body_add(struct body *body, const char *text, size_t n, size_t max)
-{
-	if (n > max || body->n > max - n)
-		return false;
-	if (body->n + n > body->room) {
-		size_t room = body->room ? body->room : 4096;
-		while (room < body->n + n)
-			room *= 2;
-		char *grown = realloc(body->text, room);
-		if (!grown)
-			return false;
-		body->text = grown;
-		body->room = room;
-	}
-	memcpy(body->text + body->n, text, n);
-	body->n += n;
-	return true;
+	pod_table_apply(&p->table, &claims->claims);
 }
 
 /* What the server says */
 
 static int apply_event(struct pods *p, struct podlist_event *event)
 {
-	struct entry *entry;
 	int r = 0;
 
 	switch (event->type) {
 	case PODLIST_EVENT_CHANGED:
-		r = table_put(p, take(event->pod));
+		r = put(p, take(event->pod));
 		break;
 	case PODLIST_EVENT_DELETED:
-		HASH_FIND_STR(p->table, event->pod->uid, entry);
-		if (entry)
-			table_remove(p, entry);
+		pod_table_remove(&p->table, event->pod->uid);
 		break;
 	case PODLIST_EVENT_ERROR:
 		p->gone = event->code == HTTP_GONE;
@@ -295,7 +207,7 @@ static int read_page(struct pods *p)
 	struct podlist list;
 
 	int r = podlist_parse(&list, p->body.text ? p->body.text : "", p->body.n, &p->config->names,
-			      PODS_MAX);
+			      POD_TABLE_MAX);
 	if (r < 0) {
 		snprintf(p->trouble, sizeof(p->trouble), "the list of pods is malformed: %s",
 			 strerror(-r));
@@ -305,13 +217,13 @@ static int read_page(struct pods *p)
 		log_limited(LOG_WARNING, 60, "the API server listed %zu malformed pods",
 			    list.skipped);
 	for (size_t i = 0; i < list.n && r == 0; i++)
-		r = table_put(p, take(list.pods[i]));
+		r = put(p, take(list.pods[i]));
 	free(p->next);
 	p->next = take(list.next);
 	memcpy(p->version, list.resource_version, sizeof(p->version));
 	podlist_deinit(&list);
 	if (r == 0 && !p->next) {
-		table_remove_older(p);
+		pod_table_remove_older(&p->table);
 		p->listed = true;
 		tell(p);
 	}
@@ -396,7 +308,7 @@ static void start(struct pods *p)
 	p->trouble[0] = p->curl_trouble[0] = '\0';
 	p->started = loop_now();
 	if (!p->listed && !p->next)
-		p->generation++;
+		p->table.generation++;
 	p->request = curl_easy_init();
 	if (!p->request || prepare(p) < 0) {
 		end_request(p);
@@ -463,6 +375,7 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 	p->config = config;
 	p->changed = changed;
 	p->userdata = userdata;
+	p->table.changed = table_changed;
 	int r = credentials_load(&p->server, config->kubeconfig);
 	if (r == 0)
 		r = loop_timer_init(&p->retry, loop, on_retry);
@@ -491,43 +404,29 @@ void pods_free(struct pods *p)
 	}
 	transfers_deinit(&p->transfers);
 	pod_claims_deinit(&p->claims);
-	while (p->table)
-		table_remove(p, p->table);
+	pod_table_deinit(&p->table);
 	loop_timer_deinit(&p->retry);
 	loop_timer_deinit(&p->notify);
 	kubeconfig_deinit(&p->server);
 	free(p->next);
-	free(p->body.text);
+	body_deinit(&p->body);
 	free(p);
 }
 
 const struct pod *pods_find(struct pods *p, const char *uid)
 {
-	struct entry *entry;
-
-	/* The API's UIDs first: users cannot choose them. */
-	HASH_FIND_STR(p->table, uid, entry);
-	if (entry)
-		return entry->pod;
-	for (entry = p->table; entry; entry = entry->hh.next)
-		if (strcmp(entry->pod->cgroup_uid, uid) == 0)
-			return entry->pod;
-	return NULL;
+	return pod_table_find(&p->table, uid);
 }
 
 const struct pod *pods_search(const struct pods *p, bool (*is)(const struct pod *pod))
 {
-	for (const struct entry *entry = p->table; entry; entry = entry->hh.next)
-		if (is(entry->pod))
-			return entry->pod;
-	return NULL;
+	return pod_table_search(&p->table, is);
 }
 
 void pods_each(const struct pods *p, void (*each)(void *userdata, const struct pod *pod),
 	       void *userdata)
 {
-	for (const struct entry *entry = p->table; entry; entry = entry->hh.next)
-		each(userdata, entry->pod);
+	pod_table_each(&p->table, each, userdata);
 }
 
 void pods_hurry(struct pods *p)

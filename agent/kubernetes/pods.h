@@ -6,7 +6,6 @@
 
 #include "weir/loop.h"
 
-#define PODS_MAX           2048
 #define PODS_LINE_MAX      (4u << 20)  /* one event of a watch */
 #define PODS_PAGE_MAX      (64u << 20) /* one page of a list */
 #define PODS_PAGE_ENTRIES  250
