@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "config/config.h"
 #include "common/process.h"
+#include "mps/mps-folder.h"
 
 #include "weir/base.h"
-#include "weir/file.h"
 #include "weir/log.h"
 
 #define PAUSE_MIN    (100 * NS_PER_MS)
@@ -20,7 +19,6 @@
 #define LOOK_SOON    (200 * NS_PER_MS) /* while it starts or ends */
 #define START_TIME   (10 * NS_PER_S)   /* to answer */
 #define QUIT_SECONDS 3
-#define LOG_MAX      (1 << 20) /* bytes */
 #define STRANDED_MAX 3
 #define SILENT_MAX   3
 
@@ -44,16 +42,9 @@ static unsigned read_pids(const char *answer, pid_t *out, unsigned max)
 
 static void enter(struct mps_daemon *daemon, enum mps_state state)
 {
-	struct mps_path path = mps_path(daemon->folder, "ready");
-
 	daemon->state = state;
 	daemon->since = loop_now();
-	if (state != MPS_UP) {
-		unlink(path.text);
-		return;
-	}
-	int fd = file_open(AT_FDCWD, path.text, O_WRONLY | O_CREAT | O_EXCL);
-	closep(&fd);
+	mps_folder_mark_ready(daemon->folder, state == MPS_UP);
 }
 
 static void look_in(struct mps_daemon *daemon, uint64_t delay)
@@ -141,23 +132,9 @@ static int watch(struct mps_daemon *daemon, pid_t pid)
 	return loop_io_init(&daemon->death, daemon->mps->loop, daemon->process, EPOLLIN, died);
 }
 
-/* Despite the umask: users of all containers connect in it. */
-static int make_folder(const char *path)
-{
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	return chmod(path, 0755) < 0 ? -errno : 0;
-}
-
-/* The next daemon takes over the sockets of one that died. */
 int mps_daemon_make_folders(const struct mps_daemon *daemon)
 {
-	if (mkdir(daemon->mps->config->dir, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	int r = make_folder(mps_path(daemon->mps->config->dir, daemon->request.gpu).text);
-	if (r == 0)
-		r = make_folder(daemon->folder);
-	return r < 0 ? r : make_folder(mps_path(daemon->folder, "pipe").text);
+	return mps_folder_make(daemon->mps->config->dir, daemon->request.gpu, daemon->folder);
 }
 
 static bool for_several(const struct mps *mps)
@@ -313,23 +290,9 @@ static void status_answered(struct mps_question *question, const char *answer)
 	ask(daemon, command, clients_answered);
 }
 
-/* Containers get the socket that admits clients, but not the one by which root can end the daemon.
- */
-static int show_clients(const struct mps_daemon *daemon)
-{
-	struct mps_path shown = mps_path(daemon->folder, "client/control");
-	int r = make_folder(mps_path(daemon->folder, "client").text);
-
-	if (r < 0)
-		return r;
-	/* From the previous daemon. */
-	unlink(shown.text);
-	return link(mps_path(daemon->folder, "pipe/control").text, shown.text) < 0 ? -errno : 0;
-}
-
 static void came_up(struct mps_daemon *daemon)
 {
-	int r = show_clients(daemon);
+	int r = mps_folder_show_clients(daemon->folder);
 
 	if (r < 0) {
 		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s/client: %s", daemon->name,
@@ -381,19 +344,6 @@ static void servers_answered(struct mps_question *question, const char *answer)
 	ask(daemon, command, status_answered);
 }
 
-/* The daemon opened its log for appending, so the file can be truncated at any time. */
-static void trim_log(const struct mps_daemon *daemon)
-{
-	struct mps_path path = mps_path(daemon->folder, "log");
-	struct stat info;
-
-	if (stat(path.text, &info) < 0 || info.st_size <= LOG_MAX)
-		return;
-	cleanup(closep) int fd = file_open(AT_FDCWD, path.text, O_WRONLY | O_TRUNC | O_NOFOLLOW);
-	if (fd < 0)
-		log_limited(LOG_WARNING, 3600, "%s: %s", path.text, strerror(-fd));
-}
-
 /* Looks for the daemon that weir-mps was asked to start. */
 static void find_started(struct mps_daemon *daemon)
 {
@@ -435,7 +385,7 @@ static void due(struct loop_timer *timer)
 			find_started(daemon);
 			return;
 		}
-		trim_log(daemon);
+		mps_folder_trim_log(daemon->folder);
 		ask(daemon, "get_server_list", servers_answered);
 	}
 }
