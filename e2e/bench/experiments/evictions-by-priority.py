@@ -1,7 +1,8 @@
 """The eleven kernels of EffiSha under `static`, each launched as often as the others: first all at the same time, then some
 time after its own end. Each launch has a random priority from 1 to 9. The agent gives priorities to clients, not to
 launches. So each kernel has three clients, one with a low priority, one with a middle one and one with a high one, and
-each launch is of one of them, drawn at random.
+each launch is of one of them, drawn at random. The last kernel has no middle one: of more than 32 clients of a level the
+agent sees only after up to a millisecond what they do, which is as long as the shortest wait.
 
 In the paper a kernel begins when the daemon says so, and an eviction is that a launch of higher priority takes the GPU from
 it. Under MPS a kernel also begins behind one that runs, and leaves at once. So an eviction counts here if both sides saw
@@ -34,13 +35,19 @@ PRIORITIES = range(LOW[0], HIGH[-1] + 1)
 SCHEDULING = "scheduling: {aging: never}\n"  # as in the paper: waiting raises no priority
 LAUNCHES = 8  # of each kernel after each wait, for each second of a measurement
 SETTLE_ROUNDS = 100  # of each kernel alone, while its forms are compared
+SEED = 9  # of the priorities
 HEAR = 0.0005  # seconds between two looks for an answer
 
 
-def clients_of(numbers, workload, kernel, ms):
-    """The priority of each of a kernel's clients. The first one's forms are the others', too."""
-    jobs = [Job(workload, kernel=kernel, us=round(1e3 * ms), copy=i, brief=i > 0) for i in range(len(THIRDS))]
-    return dict(zip(jobs, map(numbers.choice, THIRDS)))
+def clients_of(numbers, workload, kernel, ms, thirds):
+    """The priority of each of a kernel's clients, one of each of @thirds. The first one's forms are the others', too."""
+    jobs = [Job(workload, kernel=kernel, us=round(1e3 * ms), copy=i, brief=i > 0) for i in range(len(thirds))]
+    return dict(zip(jobs, map(numbers.choice, thirds)))
+
+
+def all_clients(numbers):
+    thirds = [THIRDS] * (len(EFFISHA) - 1) + [(LOW, HIGH)]
+    return [clients_of(numbers, *names, row[0], some) for (names, row), some in zip(EFFISHA.items(), thirds)]
 
 
 def draw(kernels, n):
@@ -154,10 +161,9 @@ def add_wait(bench, wait, counts, seen, ideal):
 
 
 def run(bench):
-    pool, numbers = pool_of(bench), random.Random(9)
+    pool = pool_of(bench)
     pool.leave_all()
-    kernels = [clients_of(numbers, workload, kernel, row[0]) for (workload, kernel), row in EFFISHA.items()]
-    kernels = kernels[: 3 if bench.node.simulated else None]
+    kernels = all_clients(random.Random(SEED))[: 3 if bench.node.simulated else None]
     priorities = {job: priority for each in kernels for job, priority in each.items()}
     shares = {job: STEP * priority for job, priority in priorities.items()}
     waits = WAITS_MS[:: 3 if bench.node.simulated else 1]
