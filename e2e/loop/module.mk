@@ -24,18 +24,19 @@ cufile-stub.so_SRC      := e2e/loop/cufile-stub.c
 cufile-stub.so_CPPFLAGS := -isystem $(CUDA_HOME)/include -iquote runtime-lib
 cufile-stub.so_LDFLAGS  := -Wl,-z,undefs
 
-LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-reads test-gpu-loop-faults
+LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-reads test-gpu-loop-faults test-gpu-loop-leaving
 UNIT_TESTS += $(LOOP_TESTS)
 # They execute programs, and O_DIRECT is another number there.
 UNEMULATED += $(LOOP_TESTS)
+loop-kernels = $(LOOP_GEN)/$(if $(filter test-gpu-loop-leaving,$1),leaving,kernels).ptx
 define loop-test
 $1_SRC      := e2e/loop/$1.c e2e/loop/fixture.c
 $1_STATIC   := libweir-loop
-$1_CPPFLAGS := -iquote runtime-lib -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $$(LOOP_GEN)/kernels.ptx)"' \
+$1_CPPFLAGS := -iquote runtime-lib -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $(loop-kernels))"' \
                -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DCUFILE='"$$(abspath $$(B)/lib/cufile-stub.so)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
 $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := $(LOOP_LIBS) -lcmocka
-$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $$(LOOP_GEN)/kernels.ptx $$(B)/bin/loop-runner $$(B)/lib/cufile-stub.so
+$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $(loop-kernels) $$(B)/bin/loop-runner $$(B)/lib/cufile-stub.so
 endef
 $(foreach t,$(LOOP_TESTS),$(eval $(call loop-test,$t)))
 test-gpu-loop-faults_SRC      += e2e/workloads/loop/sockets.c

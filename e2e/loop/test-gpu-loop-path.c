@@ -344,6 +344,27 @@ static void numbers_drawn_are_kept(void **state)
 	}
 }
 
+/* Warps stop at different places, and each goes on from its own. */
+static void a_body_that_stopped_goes_on(void **state)
+{
+	const uint64_t bodies = 5, steps = 10 * (THREADS / 32);
+	uint64_t before = 0;
+
+	begin(state);
+	w.params.args.check_cycles = 0;
+	w.host.hold = 1;
+	for (int i = 0; i < 3; i++) {
+		must_leave("long_bodies", bodies, WEIR_LOOP_EVICTED | WEIR_LOOP_READY);
+		assert_int_equal(w.host.report.ended, 0);
+		assert_in_range(w.out[0], before + 1, before + steps);
+		before = w.out[0];
+	}
+	w.host.hold = 0;
+	must_leave("long_bodies", bodies, 0);
+	assert_int_equal(w.host.report.ended, 1);
+	assert_int_equal(w.out[0], bodies * steps);
+}
+
 /* Accesses between the moment when a kernel finds that it must leave and its report. */
 static void leaving_is_short(void **state)
 {
@@ -452,6 +473,7 @@ int main(void)
 		cmocka_unit_test(busy_blocks_poll_for_demand_alone),
 		cmocka_unit_test(a_busy_kernel_leaves_when_it_must),
 		cmocka_unit_test(numbers_drawn_are_kept),
+		cmocka_unit_test(a_body_that_stopped_goes_on),
 		cmocka_unit_test(leaving_is_short),
 		cmocka_unit_test(the_time_of_a_launch_is_that_of_its_callbacks),
 		cmocka_unit_test(a_kernel_whose_host_is_gone_leaves),

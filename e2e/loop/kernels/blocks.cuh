@@ -37,3 +37,31 @@ extern "C" __global__ void shared_out_alone(weir::loop_args args, uint64_t *out,
 		add(out + 1, i);
 	});
 }
+
+/* Bodies of ten steps, in any of which a warp may stop. out[0]: steps of all warps; out[1]: the ticket;
+ * out[16...]: of each thread, its step and the number of its body, from 1 on. */
+extern "C" __global__ void long_bodies(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	uint32_t *saved = reinterpret_cast<uint32_t *>(out + 16 + threadIdx.x), step = saved[0], number = saved[1];
+	loop main(args);
+
+	main.run_each_block<2>(
+		reinterpret_cast<uint32_t *>(out + 1), static_cast<uint32_t>(n),
+		[&](loop &l, uint32_t i) {
+			if (number != i + 1)
+				step = 0;
+			number = i + 1;
+			while (step < 10) {
+				step++;
+				if (threadIdx.x % 32 == 0)
+					atomicAdd(reinterpret_cast<unsigned long long *>(out), 1ull);
+				if (l.warp_must_leave())
+					return false;
+			}
+			return true;
+		},
+		[&] {
+			saved[0] = step;
+			saved[1] = number;
+		});
+}

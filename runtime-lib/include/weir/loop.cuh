@@ -50,6 +50,10 @@
  *   a callback beyond the first two of     its state in device memory: about 14 accesses
  *   a block (WEIR_LOOP_SHARED)
  *
+ * A callback must not run for long without a scheduling point: the kernel leaves when the slowest block has come
+ * to one. With WEIR_LOOP_LEAVING defined before the include, the kernel leaves by itself again and again, and
+ * measures how long that takes (weir/loop/leaving.cuh).
+ *
  * All loops of a module have the registers and the static shared memory of the most demanding callback in it, for a
  * callback may be any of them. __launch_bounds__(threads, blocks of an SM) keeps as many blocks on an SM as the kernel
  * had without a loop.

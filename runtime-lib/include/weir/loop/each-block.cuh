@@ -12,6 +12,17 @@ namespace detail
 /* From number @n on, which this block has drawn with the rest of its chunk, until there are no more
  * or the block is to leave. Returns the number with which it goes on. One barrier between two
  * bodies: the first thread draws the next chunk and looks while the others finish. */
+/* A body that returns nothing is done. */
+template <class Body> inline __device__ bool run_body(loop &l, uint32_t n, Body &body)
+{
+	if constexpr (std::is_void<decltype(body(l, n))>::value) {
+		body(l, n);
+		return true;
+	} else {
+		return __syncthreads_and(body(l, n));
+	}
+}
+
 template <uint32_t Chunk, class Body>
 inline __device__ uint32_t each_until(loop &l, uint32_t *ticket, uint32_t total, uint32_t n,
 				      Body body)
@@ -20,7 +31,8 @@ inline __device__ uint32_t each_until(loop &l, uint32_t *ticket, uint32_t total,
 	bool returns = false;
 
 	for (uint32_t turn = 0; n < total && !returns;) {
-		body(l, n);
+		if (!run_body(l, n, body))
+			break;
 		bool draws = (n + 1) % Chunk == 0;
 		returns = l.must_return_([=] {
 			if (draws)
@@ -75,8 +87,9 @@ inline __device__ void each_block(loop &l, uint32_t *ticket, uint32_t total, Bod
 	detail::each_from<Chunk>(l, ticket, total, detail::draw<Chunk>(ticket), body, then);
 }
 
-template <uint32_t Chunk, class Body>
-inline __device__ void loop::run_each_block(uint32_t *ticket, uint32_t total, Body body)
+template <uint32_t Chunk, class Body, class Leaving>
+inline __device__ void loop::run_each_block(uint32_t *ticket, uint32_t total, Body body,
+					    Leaving leaving)
 {
 	weir_loop_block &block = block_();
 	bool ended = block.ended != 0, comes_back = block.started != 0;
@@ -92,7 +105,14 @@ inline __device__ void loop::run_each_block(uint32_t *ticket, uint32_t total, Bo
 		if (detail::first_thread())
 			block.number = n;
 	}
+	leaving();
 	leave_(ended);
+}
+
+template <uint32_t Chunk, class Body>
+inline __device__ void loop::run_each_block(uint32_t *ticket, uint32_t total, Body body)
+{
+	run_each_block<Chunk>(ticket, total, body, [] {});
 }
 
 } // namespace weir

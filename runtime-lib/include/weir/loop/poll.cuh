@@ -11,6 +11,7 @@
  * microseconds. If any block waits, busy ones never poll. */
 #pragma once
 
+#include "weir/loop/leaving.cuh"
 #include "weir/loop/state.cuh"
 
 namespace weir
@@ -98,7 +99,7 @@ inline __device__ void loop::poll_(uint64_t now, bool busy)
 
 		if (looks_at_words)
 			detail::poke(&device.next_words, now + args.words_ns);
-		if ((demand & args.demand_mask) || hold) {
+		if ((demand & args.demand_mask) || hold || detail::leaving_asks(now)) {
 			atomicOr(&device.close, WEIR_LOOP_EVICTED);
 		} else {
 			uint32_t next = take_answers_(taken, ahead);
@@ -137,6 +138,20 @@ inline __device__ bool loop::look_(bool busy)
 	/* The next one to look acts on news. */
 	next_look_ = news ? 0 : clock64() + args.check_cycles;
 	return news;
+}
+
+inline __device__ bool loop::warp_must_leave()
+{
+	bool leaves = false;
+
+	if (detail::thread() % 32 == 0 && clock64() >= next_look_) {
+		if (first_)
+			look_(true);
+		else
+			next_look_ = clock64() + detail::here().args.check_cycles;
+		leaves = detail::peek(&device_().close) != 0;
+	}
+	return __any_sync(~0u, leaves);
 }
 
 /* A scheduling point, at which the first thread also runs @work(). A barrier. */

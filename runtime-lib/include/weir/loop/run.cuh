@@ -170,6 +170,7 @@ inline __device__ void loop::leave_(bool ended)
 	if (atomicAdd(&device.left, 1u) + 1 != detail::blocks())
 		return;
 	detail::fence_gpu();
+	detail::leaving_ends(detail::peek(&device.close) & WEIR_LOOP_EVICTED);
 	uint64_t began = detail::peek(&device.began);
 	weir_loop_report report = {detail::peek(&device.close),
 				   detail::peek(&device.ended),

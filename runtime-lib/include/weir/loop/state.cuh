@@ -97,6 +97,18 @@ class loop
 	template <uint32_t Chunk = 1, class Body>
 	__device__ void run_each_block(uint32_t *ticket, uint32_t total, Body body);
 
+	/* The same. @leaving() runs in each block before it leaves and when there are no more: it
+	 * saves what threads carry from body to body. */
+	template <uint32_t Chunk, class Body, class Leaving>
+	__device__ void run_each_block(uint32_t *ticket, uint32_t total, Body body,
+				       Leaving leaving);
+
+	/* For long bodies of run_each_block(), without a barrier: each warp by itself, with all of
+	 * its 32 threads. True: the block is to leave. The body saves where it is and returns
+	 * false, in all warps to which this says true. body(l, n) runs again later, until it
+	 * returns true in all threads. */
+	__device__ bool warp_must_leave();
+
 	/* @task(l) runs after the callbacks that are due before it. */
 	template <class F> __device__ int post_task(F task);
 
