@@ -70,6 +70,17 @@ CUdeviceptr host_zeros(size_t bytes)
 	return memory;
 }
 
+double host_leaving_us(CUmodule module)
+{
+	CUdeviceptr leaving;
+	unsigned long long ns;
+
+	CU(cuCtxSynchronize());
+	CU(cuModuleGetGlobal(&leaving, NULL, module, "weir_loop_leaving"));
+	CU(cuMemcpyDtoH(&ns, leaving, sizeof(ns)));
+	return (double)ns / 1e3;
+}
+
 double host_seconds(uint64_t since)
 {
 	return (double)(now_ns() - since) / 1e9;

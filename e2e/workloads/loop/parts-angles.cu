@@ -1,22 +1,34 @@
-/* TPACF in parts. */
+/* TPACF in parts: those of the original, in pieces of some of the other points. */
 #include "../papers/angles.cuh"
 #include "parts.cuh"
 
-/* The counts in shared memory go to device memory at the end of each part, so that nothing has to be
- * saved when the kernel leaves. */
 static __device__ void angle_part(const angle_work &work, const parts &p, unsigned n)
 {
-	unsigned block = n / p.segments, begin = n % p.segments * ANGLE_SEGMENT;
-	unsigned end = min(begin + ANGLE_SEGMENT, work.nb);
-	float4 mine = angle_point(work, block);
-
 	angle_begin();
-	for (begin = max(begin, angle_first(work, block)); begin < end; begin += ANGLE_THREADS)
-		angle_tile(work, block, begin, mine);
+	angle_segment(work, n % p.grid[0], n / p.grid[0]);
 	angle_end(work);
 }
 
-PORT(angle_pairs, ANGLE_THREADS, SM_THREADS, 1,
-     (const float4 *a, const float4 *b, unsigned na, unsigned nb, const float *limits,
-      unsigned long long *counts, int same),
-     angle_part({a, b, na, nb, limits, counts, same}, p, n))
+SPLIT_PORT(angle_pairs,
+	   (const float4 *a, const float4 *b, unsigned na, unsigned nb, const float *limits,
+	    unsigned long long *counts, int same),
+	   angle_part({a, b, na, nb, limits, counts, same}, p, n))
+
+/* The counts in shared memory go to device memory when the block leaves. */
+extern "C" __global__ void __launch_bounds__(ANGLE_THREADS, SM_THREADS / ANGLE_THREADS)
+	angle_pairs_loop(weir::loop_args args, const float4 *a, const float4 *b, unsigned na, unsigned nb,
+			 const float *limits, unsigned long long *counts, int same, parts p)
+{
+	const angle_work work = {a, b, na, nb, limits, counts, same};
+
+	angle_begin();
+	loop_over<1, nothing>(
+		args, p,
+		[=](weir::loop &, unsigned i, nothing &) {
+			unsigned n = i / ANGLE_PIECES;
+
+			angle_piece<ANGLE_PIECE>(work, n % p.grid[0],
+						 n / p.grid[0] * ANGLE_SEGMENT + i % ANGLE_PIECES * ANGLE_PIECE);
+		},
+		[=] { angle_end(work); });
+}

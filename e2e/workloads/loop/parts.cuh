@@ -9,35 +9,39 @@
 
 #include "parts.h"
 
-/* In an event loop: the blocks draw parts, Chunk at a time, and the kernel may leave after each. */
-template <unsigned Chunk, class Part> static __device__ void loop_over(const weir::loop_args &args, parts p, Part part)
+/* What a thread carries from one piece to the next: in registers, and in device memory while the kernel is
+ * away. */
+struct nothing {};
+template <class Carry> static __device__ Carry &carried(const parts &p)
 {
+	static_assert(sizeof(Carry) <= CARRIED_MOST, "there is no room");
+	return static_cast<Carry *>(p.carried)[size_t(blockIdx.x) * blockDim.x + threadIdx.x];
+}
+
+/* In an event loop: the blocks draw pieces, Chunk at a time, and the kernel may leave after each. @piece(l, i,
+ * carry) runs piece i of all; @leaving() runs before the block leaves. */
+template <unsigned Chunk, class Carry, class Piece, class Leaving>
+static __device__ void loop_over(const weir::loop_args &args, const parts &p, Piece piece, Leaving leaving)
+{
+	Carry carry = carried<Carry>(p);
 	weir::loop loop(args);
 
-	loop.run_each_block<Chunk>(p.ticket, p.total * p.repeat, [=](weir::loop &, unsigned n) { part(n); });
+	loop.run_each_block<Chunk>(
+		p.ticket, p.total * p.repeat * p.pieces, [&](weir::loop &l, unsigned i) { return piece(l, i, carry); },
+		[&] {
+			leaving();
+			carried<Carry>(p) = carry;
+		});
 }
 
 /* Threads of an SM of a data center GPU. With so many, a kernel has 32 registers. */
 #define SM_THREADS 2048
 
-/* NAME_split: the original kernel, split into launches of a few parts each. NAME_loop: in an event
- * loop, whose blocks draw @chunk parts at a time, and of which @sm_threads threads fit on an SM.
- * @parameters: those of the original kernel; @part: the work of part `n`.
- *
- * All originals have 32 registers or fewer. A loop without a bound would have more, and fewer of its
- * blocks would fit on an SM. */
-#define PORT(name, threads, sm_threads, chunk, parameters, part)                                       \
-	extern "C" __global__ void name##_split(UNPACK parameters, parts p)                            \
-	{                                                                                              \
-		unsigned n = p.first + blockIdx.x;                                                     \
-		part;                                                                                  \
-	}                                                                                              \
-	extern "C" __global__ void __launch_bounds__(threads, (sm_threads) / (threads))                \
-		name##_loop(weir::loop_args args, UNPACK parameters, parts p)                          \
-	{                                                                                              \
-		loop_over<chunk>(args, p, [=](unsigned drawn) {                                        \
-			unsigned n = drawn % p.total;                                                  \
-			part;                                                                          \
-		});                                                                                    \
+/* The original kernel, split into launches of a few parts each. @part: the work of part `n`. */
+#define SPLIT_PORT(name, parameters, part)                                  \
+	extern "C" __global__ void name##_split(UNPACK parameters, parts p) \
+	{                                                                   \
+		unsigned n = p.first + blockIdx.x;                          \
+		part;                                                       \
 	}
 #define UNPACK(...) __VA_ARGS__

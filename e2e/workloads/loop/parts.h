@@ -3,25 +3,54 @@
 
 #include <stdint.h>
 
+#include "../papers/count.h"
+#include "../papers/particles.h"
+#include "../papers/suffix.h"
+
 /* The last parameter of each kernel in parts-*.cu. A part is one segment of the work of a block of
- * the original kernel: part n is segment n % segments of block n / segments. */
+ * the original kernel: part n is segment n % segments of block n / segments. A split launch has a
+ * block for each. A loop takes a part in pieces: piece i of all belongs to part i / pieces % total.
+ */
 struct parts {
 	uint32_t first; /* of a split launch */
 	uint32_t total, segments;
+	uint32_t pieces;  /* of a part, in a loop */
 	uint32_t repeat;  /* of a loop: all parts so often */
 	uint32_t grid[3]; /* of the original kernel */
-	uint32_t *ticket; /* of a loop: the next part; 0 at first */
+	uint32_t *ticket; /* of a loop: the next piece; 0 at first */
+	void *carried;    /* of a loop: CARRIED_MOST bytes for each thread */
 };
+#define CARRIED_MOST 48
 
-/* Behind each part a block waits for its slowest warp. With parts of 8 bases that costs 0.8 % of
- * the suffixes' time, with 16 it costs 0.4 %, by a count of their steps. */
-#define ANGLE_SEGMENT  1024 /* of the other points, in a part */
-#define SUFFIX_SEGMENT 16   /* bases of a query, in a part */
+/* A loop leaves when all blocks on an SM have ended their pieces, which share the SM. So how soon
+ * it leaves depends on the pieces and on the number of blocks. What is said here was measured on an
+ * H100 in a trial: the time of all against the original's, and the longest of some tens of leaves.
+ *
+ * Threads of boxes on each SM:
+ *   1344  1.017x  63 us
+ *   1024  1.010x  52 us
+ *    768  1.016x  43 us
+ * Points in a piece, and threads on each SM:
+ *   32  2048  1.057x  43 us
+ *   64  2048  1.036x  65 us
+ *   64  1536  1.035x  49 us */
+#define BOX_PIECE      3 /* boxes around */
+#define BOX_PIECES     (BOX_AROUND / BOX_PIECE)
+#define BOX_SM_THREADS 896
 
-/* Parts that a block of a loop draws at a time. Keys: their parts are short. Suffixes: all parts of
- * a query, so a block reads its queries once, as in the original kernel. */
+#define ANGLE_PIECE      64 /* other points */
+#define ANGLE_PIECES     (ANGLE_SEGMENT / ANGLE_PIECE)
+#define ANGLE_SM_THREADS 1536
+
+#define SUFFIX_SEGMENT 16 /* bases of a query, in a part */
+/* Halvings of the array between two scheduling points of a warp. One pass over 131072 queries took
+ * 1.047x of the original's time with 4, and left within 25 us; with 7 1.038x and 34 us (H100). */
+#define SUFFIX_HALVINGS 10
+
+/* Pieces that a block of a loop draws at a time. Boxes: all of a box, for their sums are carried.
+ * Suffixes: all of a query, so a block reads its queries once, as in the original kernel. */
 #define KEYS_CHUNK   8
-#define SUFFIX_CHUNK 4
+#define SUFFIX_CHUNK (SUFFIX_QUERY / SUFFIX_SEGMENT)
 
 /* Threads on an SM that look up suffixes, as many as in the original. With 2048 they evict each
  * other's data from the L1 cache: on an H100 a loop of them took 8.7 ms in place of 4.8 ms (a trial

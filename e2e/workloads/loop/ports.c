@@ -17,13 +17,14 @@
 
 #include <weir/base.h>
 
-#include "../papers/suffix.h"
 #include "../plan.h"
 #include "host.h"
 #include "leaves.h"
 #include "parts.h"
 
 extern const char parts_boxes_ptx[], parts_angles_ptx[], parts_keys_ptx[], parts_suffixes_ptx[];
+extern const char parts_boxes_leaving_ptx[], parts_angles_leaving_ptx[], parts_keys_leaving_ptx[],
+	parts_suffixes_leaving_ptx[];
 
 #define LAUNCHES_MAX 16
 #define REPEAT_MAX   1000
@@ -31,18 +32,17 @@ extern const char parts_boxes_ptx[], parts_angles_ptx[], parts_keys_ptx[], parts
 /* A kernel of the papers that has ports. */
 static const struct port {
 	const char *kernel;
-	unsigned segment, of_argument; /* a segment's length; the argument that is divided into
-					  segments, from 1; 0: @all is divided */
-	unsigned all;
-	unsigned chunk;      /* parts that a block of the loop draws at a time */
-	unsigned sm_threads; /* at a time, on each SM; 0: as many as fit */
+	unsigned segments;   /* parts of a block of the original */
+	unsigned pieces;     /* of a part, in the loop */
+	unsigned chunk;      /* pieces that a block of the loop draws at a time */
+	unsigned sm_threads; /* of the loop on each SM; 0: as many as fit */
 } ports[] = {
-	{"box_forces", 1, 0, 1, 1, 0},
-	{"angle_pairs", ANGLE_SEGMENT, 4, 0, 1, 0},
-	{"bucket_count", 1, 0, 1, KEYS_CHUNK, 0},
-	{"bucket_scatter", 1, 0, 1, KEYS_CHUNK, 0},
-	{"bucket_merge", 1, 0, 1, 1, 0},
-	{"suffix_match", SUFFIX_SEGMENT, 0, SUFFIX_QUERY, SUFFIX_CHUNK, SUFFIX_SM_THREADS},
+	{"box_forces", 1, BOX_PIECES, BOX_PIECES, BOX_SM_THREADS},
+	{"angle_pairs", 1, ANGLE_PIECES, 1, ANGLE_SM_THREADS},
+	{"bucket_count", 1, 1, KEYS_CHUNK, 0},
+	{"bucket_scatter", 1, 1, KEYS_CHUNK, 0},
+	{"bucket_merge", 1, 1, 1, 0},
+	{"suffix_match", SUFFIX_CHUNK, 1, SUFFIX_CHUNK, SUFFIX_SM_THREADS},
 };
 
 struct program {
@@ -51,10 +51,12 @@ struct program {
 	uint64_t chunk; /* parts of a split launch; 0: as many blocks as fit on the GPU */
 	uint64_t repeat;
 	uint64_t blocks; /* of a loop on each SM, at most; 0: as many as fit */
-	bool waits;
+	bool waits, leaving;
 	struct leaves leaves; /* of the loops */
 	CUmodule module;
-	CUdeviceptr tickets;                   /* of the loops */
+	CUdeviceptr tickets; /* of the loops */
+	CUdeviceptr carried; /* of the loop that runs; 0 at first */
+	size_t carried_bytes;
 	struct weir_loop *loops[LAUNCHES_MAX]; /* of the round, by launch */
 	struct plan plan;
 	struct samples us, setup_us;
@@ -70,17 +72,17 @@ static const struct port *port_of(const struct plan_launch *launch)
 
 static struct parts parts_of(const struct program *program, const struct plan_launch *launch)
 {
-	const struct port *port = port_of(launch);
 	const unsigned *grid = launch->shape.grid;
-	uint64_t all = port->of_argument ? launch->arguments[port->of_argument - 1] : port->all;
-	uint32_t segments = ((uint32_t)all + port->segment - 1) / port->segment;
+	uint32_t segments = port_of(launch)->segments;
 
 	return (struct parts){.total = grid[0] * grid[1] * grid[2] * segments,
 			      .segments = segments,
+			      .pieces = port_of(launch)->pieces,
 			      .repeat = (uint32_t)program->repeat,
 			      .grid = {grid[0], grid[1], grid[2]},
 			      .ticket = (uint32_t *)program->tickets +
-					(launch - program->plan.launches)};
+					(launch - program->plan.launches),
+			      .carried = (void *)program->carried};
 }
 
 static CUfunction port_kernel(const struct program *program, const struct plan_launch *launch,
@@ -94,12 +96,12 @@ static CUfunction port_kernel(const struct program *program, const struct plan_l
 	return kernel;
 }
 
-/* Blocks of @kernel that the GPU runs at a time, in the shape of @launch, and that its port wants.
- */
+/* Blocks of @kernel that the GPU runs at a time, in the shape of @launch; at most @wanted threads
+ * on each SM, if that is not 0. */
 static unsigned resident(const struct program *program, CUfunction kernel,
-			 const struct plan_launch *launch)
+			 const struct plan_launch *launch, unsigned wanted)
 {
-	unsigned threads = launch->shape.block[0], wanted = port_of(launch)->sm_threads;
+	unsigned threads = launch->shape.block[0];
 	int blocks;
 
 	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, (int)threads,
@@ -115,7 +117,7 @@ static void launch_split(const struct program *program, const struct plan_launch
 	CUfunction kernel = port_kernel(program, launch, "split");
 	struct parts parts = parts_of(program, launch);
 	unsigned chunk = program->chunk ? (unsigned)program->chunk
-					: resident(program, launch->kernel->function, launch);
+					: resident(program, launch->kernel->function, launch, 0);
 	void *all[PLAN_ARGUMENTS_MAX + 1];
 
 	memcpy(all, parameters, launch->argument_count * sizeof(*all));
@@ -169,10 +171,14 @@ static void launch(void *data, struct plan *plan, const struct plan_launch *laun
 static void make_loops(struct program *program)
 {
 	CU(cuMemsetD32(program->tickets, 0, LAUNCHES_MAX));
+	CU(cuMemsetD8(program->carried, 0, program->carried_bytes));
 	CU(cuCtxSynchronize());
 	for (size_t i = 0; i < program->plan.launch_count && i < LAUNCHES_MAX; i++) {
 		const struct plan_launch *launched = &program->plan.launches[i];
 		const struct port *port = port_of(launched);
+
+		if (!port)
+			continue;
 		struct weir_loop_options options = {.threads = launched->shape.block[0],
 						    .shared = launched->shape.shared,
 						    .callbacks =
@@ -180,15 +186,13 @@ static void make_loops(struct program *program)
 						    .staging = 1,
 						    .spin_us = HOST_SPIN_US,
 						    .name = program->only};
-
-		if (!port)
-			continue;
 		CUfunction kernel = port_kernel(program, launched, "loop");
 		struct parts parts = parts_of(program, launched);
 		uint64_t draws =
-			((uint64_t)parts.total * parts.repeat + port->chunk - 1) / port->chunk;
+			((uint64_t)parts.total * parts.repeat * port->pieces + port->chunk - 1) /
+			port->chunk;
+		uint64_t most = resident(program, kernel, launched, port->sm_threads);
 
-		uint64_t most = resident(program, kernel, launched);
 		if (program->blocks)
 			most = smaller(most, program->blocks * (uint64_t)program->w.sm_count);
 		options.blocks = (uint32_t)smaller(most, draws);
@@ -228,26 +232,52 @@ static void run_round(struct program *program)
 
 /* Programs of the papers that have ports. */
 static const struct known {
-	const char *name, *ptx;
-} known[] = {{"lava-md", parts_boxes_ptx},
-	     {"angular-correlation", parts_angles_ptx},
-	     {"hybrid-sort", parts_keys_ptx},
-	     {"suffix-match", parts_suffixes_ptx}};
+	const char *name, *ptx, *leaving_ptx;
+} known[] = {{"lava-md", parts_boxes_ptx, parts_boxes_leaving_ptx},
+	     {"angular-correlation", parts_angles_ptx, parts_angles_leaving_ptx},
+	     {"hybrid-sort", parts_keys_ptx, parts_keys_leaving_ptx},
+	     {"suffix-match", parts_suffixes_ptx, parts_suffixes_leaving_ptx}};
 
-static const char *ptx_of(const char *name)
+static const struct known *known_of(const char *name)
 {
 	for (size_t i = 0; name && i < countof(known); i++)
 		if (strcmp(name, known[i].name) == 0)
-			return known[i].ptx;
+			return &known[i];
 	return NULL;
 }
 
 static const struct benchmark *find(const char *name)
 {
-	for (size_t k = 0; ptx_of(name) && k < benchmark_count; k++)
+	for (size_t k = 0; known_of(name) && k < benchmark_count; k++)
 		if (strcmp(benchmarks[k].name, name) == 0)
 			return &benchmarks[k];
 	return NULL;
+}
+
+/* As much as all threads of a full GPU carry. */
+static void make_carried(struct program *program)
+{
+	int threads;
+
+	CU(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+				program->w.device));
+	program->carried_bytes = (size_t)program->w.sm_count * (size_t)threads * CARRIED_MOST;
+	program->carried = host_zeros(program->carried_bytes);
+}
+
+/* A round in which loops leave again and again. Returns us. */
+static double longest_leaving(struct program *program)
+{
+	double us;
+
+	if (!program->leaving)
+		return 0;
+	CU(cuModuleLoadData(&program->module, known_of(program->only)->leaving_ptx));
+	run_round(program);
+	us = host_leaving_us(program->module);
+	plan_check(&program->plan);
+	CU(cuModuleUnload(program->module));
+	return us;
 }
 
 static bool is_way(const char *name)
@@ -268,13 +298,15 @@ static const struct benchmark *parse(struct program *program, int argc, char **a
 		{"blocks", OPTION_NUMBER, &program->blocks, "of a loop on each SM, at most"},
 		{"leaves", OPTION_FLAG, &program->leaves.wanted, "says how soon loops leave"},
 		{"wait", OPTION_FLAG, &program->waits, "begins when it reads a line"},
+		{"leaving", OPTION_FLAG, &program->leaving, HOST_LEAVING_HELP},
 		{0}};
 	const struct benchmark *benchmark;
 
 	workload_parse(&program->w, argc, argv, "runs a kernel in one of three ways", own);
 	benchmark = find(program->only);
-	if (!benchmark || class_find(program->class) == CLASS_COUNT || !is_way(program->way)) {
-		fprintf(stderr, "loop-ports: --only, --way or --class: no such name; see --help\n");
+	if (!benchmark || class_find(program->class) == CLASS_COUNT || !is_way(program->way) ||
+	    (program->leaving && strcmp(program->way, "loop") != 0)) {
+		fprintf(stderr, "loop-ports: --only, --way, --class or --leaving: see --help\n");
 		exit(2);
 	}
 	if (program->repeat < 1 || program->repeat > REPEAT_MAX ||
@@ -297,8 +329,8 @@ int main(int argc, char **argv)
 	char line[8];
 
 	workload_open(w, NULL);
-	CU(cuModuleLoadData(&program.module, ptx_of(program.only)));
 	program.tickets = host_zeros(LAUNCHES_MAX * sizeof(uint32_t));
+	make_carried(&program);
 	began = now_ns();
 	plan_init(&program.plan, benchmark, w,
 		  w->size ? (uint32_t)w->size
@@ -307,6 +339,9 @@ int main(int argc, char **argv)
 
 	program.plan.launcher = launch;
 	program.plan.launcher_data = &program;
+	double leaving_us = longest_leaving(&program);
+
+	CU(cuModuleLoadData(&program.module, known_of(program.only)->ptx));
 	run_round(&program); /* lazy loading */
 	program.us.n = program.setup_us.n = 0;
 	workload_ready(w);
@@ -321,10 +356,11 @@ int main(int argc, char **argv)
 	samples_sort(&program.us);
 	samples_sort(&program.setup_us);
 	printf("{\"workload\":\"%s\",\"way\":\"%s\",\"size\":%u,\"rounds\":%zu,\"seconds\":%.6f,"
-	       "\"us\":%.1f,\"setup_us\":%.1f,\"cpu_us\":%.1f,\"hash\":\"%016" PRIx64 "\",",
+	       "\"us\":%.1f,\"setup_us\":%.1f,\"cpu_us\":%.1f,\"leaving_us\":%.1f,"
+	       "\"hash\":\"%016" PRIx64 "\",",
 	       benchmark->name, program.way, program.plan.size, program.us.n, seconds,
 	       samples_quantile(&program.us, 0.5), samples_quantile(&program.setup_us, 0.5),
-	       cpu_seconds * 1e6, program.plan.hash);
+	       cpu_seconds * 1e6, leaving_us, program.plan.hash);
 	leaves_print(&program.leaves);
 	puts("}");
 	plan_deinit(&program.plan);

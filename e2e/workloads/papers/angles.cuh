@@ -5,7 +5,7 @@
 
 /* The number of pairs of a point of @a and one of @b by the angle between them: bin k has cosines up
  * to limits[k], which fall, and above limits[k + 1]. @same: @a is @b, and each pair counts once. A
- * block compares ANGLE_THREADS points with all others. */
+ * block compares ANGLE_THREADS points with ANGLE_SEGMENT others. */
 struct angle_work {
 	const float4 *a, *b;
 	unsigned na, nb;
@@ -35,23 +35,25 @@ static __device__ void angle_end(const angle_work &work)
 		atomicAdd(&work.counts[threadIdx.x], (unsigned long long)angle_bins()[threadIdx.x]);
 }
 
-/* The first of the other points of block @block. */
-static __device__ unsigned angle_first(const angle_work &work, unsigned block)
+static __device__ float4 angle_point(const angle_work &work, unsigned block)
 {
-	return work.same ? block * ANGLE_THREADS : 0;
+	unsigned i = block * ANGLE_THREADS + threadIdx.x;
+
+	return i < work.na ? work.a[i] : make_float4(0, 0, 0, 0);
 }
 
-/* Compares the points of block @block with ANGLE_THREADS others from @begin. */
+/* Compares points @block with @Count others from @begin: ANGLE_THREADS points each. */
+template <unsigned Count>
 static __device__ void angle_tile(const angle_work &work, unsigned block, unsigned begin, float4 mine)
 {
-	__shared__ float4 others[ANGLE_THREADS];
+	__shared__ float4 others[Count];
 	unsigned i = block * ANGLE_THREADS + threadIdx.x;
 
 	__syncthreads();
-	if (begin + threadIdx.x < work.nb)
+	if (threadIdx.x < Count && begin + threadIdx.x < work.nb)
 		others[threadIdx.x] = work.b[begin + threadIdx.x];
 	__syncthreads();
-	for (unsigned j = 0; j < ANGLE_THREADS && begin + j < work.nb && i < work.na; j++) {
+	for (unsigned j = 0; j < Count && begin + j < work.nb && i < work.na; j++) {
 		float cosine = mine.x * others[j].x + mine.y * others[j].y + mine.z * others[j].z;
 		unsigned low = 0, high = ANGLE_BINS;
 
@@ -69,9 +71,19 @@ static __device__ void angle_tile(const angle_work &work, unsigned block, unsign
 	}
 }
 
-static __device__ float4 angle_point(const angle_work &work, unsigned block)
+/* Compares points @block with @Count others from @begin, if there are pairs to be counted. */
+template <unsigned Count>
+static __device__ __forceinline__ void angle_piece(const angle_work &work, unsigned block, unsigned begin)
 {
-	unsigned i = block * ANGLE_THREADS + threadIdx.x;
+	unsigned first = work.same ? block * ANGLE_THREADS : 0;
 
-	return i < work.na ? work.a[i] : make_float4(0, 0, 0, 0);
+	if (begin < work.nb && begin + Count > first)
+		angle_tile<Count>(work, block, begin, angle_point(work, block));
+}
+
+/* Compares points @block with segment @segment of the others. */
+static __device__ __forceinline__ void angle_segment(const angle_work &work, unsigned block, unsigned segment)
+{
+	for (unsigned at = 0; at < ANGLE_SEGMENT; at += ANGLE_THREADS)
+		angle_piece<ANGLE_THREADS>(work, block, segment * ANGLE_SEGMENT + at);
 }

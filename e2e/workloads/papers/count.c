@@ -92,9 +92,12 @@ static void plan_pairs(struct plan *plan, const struct buffer *a, const struct b
 	buffer_zeros(counts);
 	memset(counts->want, 0, counts->bytes);
 	in_parallel(n, count_point, &pairs);
-	plan_launch(plan, "angle_pairs", shape_line(n, ANGLE_THREADS), ARGUMENT(a->device),
-		    ARGUMENT(b->device), ARGUMENT(n), ARGUMENT(n), ARGUMENT(limits->device),
-		    ARGUMENT(counts->device), ARGUMENT(same));
+	struct shape shape = shape_line(n, ANGLE_THREADS);
+
+	shape.grid[1] = (n + ANGLE_SEGMENT - 1) / ANGLE_SEGMENT;
+	plan_launch(plan, "angle_pairs", shape, ARGUMENT(a->device), ARGUMENT(b->device),
+		    ARGUMENT(n), ARGUMENT(n), ARGUMENT(limits->device), ARGUMENT(counts->device),
+		    ARGUMENT(same));
 }
 
 /* Pairs of observed points, and of an observed and a random one. */

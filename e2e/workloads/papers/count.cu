@@ -50,10 +50,8 @@ extern "C" __global__ void angle_pairs(const float4 *a, const float4 *b, unsigne
 				       const float *limits, unsigned long long *counts, int same)
 {
 	const angle_work work = {a, b, na, nb, limits, counts, same};
-	float4 mine = angle_point(work, blockIdx.x);
 
 	angle_begin();
-	for (unsigned begin = angle_first(work, blockIdx.x); begin < nb; begin += ANGLE_THREADS)
-		angle_tile(work, blockIdx.x, begin, mine);
+	angle_segment(work, blockIdx.x, blockIdx.y);
 	angle_end(work);
 }

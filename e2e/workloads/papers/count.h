@@ -8,3 +8,4 @@
 
 #define ANGLE_BINS    32
 #define ANGLE_THREADS 128
+#define ANGLE_SEGMENT 1024 /* points with which a block compares its own */

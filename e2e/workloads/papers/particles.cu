@@ -33,7 +33,16 @@ extern "C" __global__ void md_forces(const float4 *position, const unsigned *lis
 /* A block for each box. */
 extern "C" __global__ void box_forces(const float4 *particles, float4 *force, float alpha)
 {
-	box_forces_at(particles, force, alpha, blockIdx, gridDim);
+	unsigned box = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+	float4 mine = particles[box * BOX_PARTICLES + threadIdx.x], sum = make_float4(0, 0, 0, 0);
+
+	for (int around = 0; around < BOX_AROUND; around++) {
+		int other = box_neighbour(blockIdx, gridDim, around);
+
+		if (other >= 0)
+			box_add(particles + other * BOX_PARTICLES, alpha, mine, sum);
+	}
+	force[box * BOX_PARTICLES + threadIdx.x] = sum;
 }
 
 /* Moves each particle at random and weighs it: how much the image around it looks like the object.

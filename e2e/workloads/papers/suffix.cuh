@@ -28,22 +28,27 @@ static __device__ unsigned suffix_common(const unsigned char *text, const unsign
 	return length;
 }
 
-static __device__ unsigned suffix_longest(const suffix_work &work, const unsigned char *query, unsigned from)
+/* Halves the part of the array, from low to high, in which the @rest bases from @query on would be. */
+static __device__ __forceinline__ void suffix_halve(const suffix_work &work, const unsigned char *query, unsigned rest,
+						    unsigned &low, unsigned &high)
 {
-	unsigned low = 0, high = work.n, best = 0, where = 0, rest = SUFFIX_QUERY - from;
+	unsigned middle = (low + high) / 2, place = work.array[middle], most = min(rest, work.n - place);
+	const unsigned char *suffix = work.text + place;
+	unsigned length = suffix_common(suffix, query, most);
 
-	query += from;
-	while (low < high) {
-		unsigned middle = (low + high) / 2, place = work.array[middle], most = min(rest, work.n - place);
-		const unsigned char *suffix = work.text + place;
-		unsigned length = suffix_common(suffix, query, most);
+	/* A suffix that is a beginning of the query's comes before it. */
+	if (length < most ? suffix[length] < query[length] : most < rest)
+		low = middle + 1;
+	else
+		high = middle;
+}
 
-		/* A suffix that is a beginning of the query's comes before it. */
-		if (length < most ? suffix[length] < query[length] : most < rest)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+/* A result, of the @rest bases from @query on, which would be at @low in the array. */
+static __device__ unsigned suffix_longest(const suffix_work &work, const unsigned char *query, unsigned rest,
+					  unsigned low)
+{
+	unsigned best = 0, where = 0;
+
 	/* The longest match is next to where the query would be in the array. */
 	for (unsigned i = low ? low - 1 : 0; i < work.n && i <= low; i++) {
 		unsigned place = work.array[i];
@@ -62,6 +67,12 @@ static __device__ void suffix_matches(const suffix_work &work, unsigned block, u
 {
 	unsigned q = block * SUFFIX_THREADS + threadIdx.x;
 
-	if (q < work.count)
-		work.results[from * work.count + q] = suffix_longest(work, work.queries + q * SUFFIX_QUERY, from);
+	if (q >= work.count)
+		return;
+	const unsigned char *query = work.queries + q * SUFFIX_QUERY + from;
+	unsigned low = 0, high = work.n;
+
+	while (low < high)
+		suffix_halve(work, query, SUFFIX_QUERY - from, low, high);
+	work.results[from * work.count + q] = suffix_longest(work, query, SUFFIX_QUERY - from, low);
 }
