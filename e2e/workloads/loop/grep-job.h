@@ -3,10 +3,11 @@
 
 #include <stdint.h>
 
-#define GREP_PATH    256u       /* bytes of a path, with its end */
-#define GREP_WORD    32u        /* bytes of the word, at most */
-#define GREP_CHUNK   (2u << 20) /* bytes that a loop reads at once: mostly a whole file */
-#define GREP_AHEAD   16u        /* bytes behind a text that can be read, too */
+#define GREP_PATH    256u        /* bytes of a path, with its end */
+#define GREP_WORD    32u         /* bytes of the word, at most */
+#define GREP_CHUNK   (2u << 20)  /* bytes that a loop reads at once: mostly a whole file */
+#define GREP_PIECE   (16u << 10) /* bytes that a block searches without a scheduling point */
+#define GREP_AHEAD   16u         /* bytes behind a text that can be read, too */
 #define GREP_THREADS 256
 
 /* A match, as it stands in the result file. */

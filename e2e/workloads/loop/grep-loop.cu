@@ -1,11 +1,19 @@
 /* grep in an event loop: the blocks open and read files and search. A slot is a file under way: it reads
- * a chunk, searches it, and reads the next. The matches stay on the device; who ends last writes them. */
+ * a chunk, searches it in pieces, and reads the next. The matches stay on the device; who ends last writes them. */
 #include "block.cuh"
 #include "grep.cuh"
 
 #define WRITE 01102   /* O_RDWR | O_CREAT | O_TRUNC */
 
+/* A chunk of a file. */
+struct chunk_of {
+	grep_match place; /* the file, and where in it the chunk is */
+	int file;         /* its handle */
+	unsigned size;
+};
+
 static __device__ void next_file(weir::loop &l, grep_job *job, uint8_t *chunk);
+static __device__ void read_chunk(weir::loop &l, grep_job *job, uint8_t *chunk, int file, grep_match place);
 
 static __device__ void write_matches(weir::loop &l, grep_job *job)
 {
@@ -34,20 +42,33 @@ static __device__ void end_file(weir::loop &l, grep_job *job, uint8_t *chunk, in
 }
 
 /* The next chunk begins where a word that crosses the end of this one may begin. */
-static __device__ void read_chunk(weir::loop &l, grep_job *job, uint8_t *chunk, int file, unsigned number,
-				  unsigned offset)
+static __device__ void end_chunk(weir::loop &l, grep_job *job, uint8_t *chunk, chunk_of of)
 {
-	weir::file::read(l, file, chunk, GREP_CHUNK, offset, [=](weir::loop &later, int64_t n) {
-		if (!is_good(later, n))
+	if (of.size == GREP_CHUNK)
+		read_chunk(l, job, chunk, of.file, {of.place.file, of.place.offset + GREP_CHUNK - (job->length - 1)});
+	else
+		end_file(l, job, chunk, of.file);
+}
+
+/* What begins in the chunk from byte @at on. */
+static __device__ void search_from(weir::loop &l, grep_job *job, uint8_t *chunk, chunk_of of, unsigned at)
+{
+	for (; at < of.size; at += GREP_PIECE) {
+		grep::search(chunk + at, min(GREP_PIECE + job->length - 1, of.size - at), job->word, job->length,
+			     {of.place.file, of.place.offset + at}, reinterpret_cast<grep_match *>(job->matches),
+			     &job->found, job->most, threadIdx.x, blockDim.x);
+		if (l.post_task_if_necessary(
+			    [=](weir::loop &later) { search_from(later, job, chunk, of, at + GREP_PIECE); }))
 			return;
-		grep::search(chunk, n, job->word, job->length, {number, offset},
-			     reinterpret_cast<grep_match *>(job->matches), &job->found, job->most, threadIdx.x,
-			     blockDim.x);
-		__syncthreads();
-		if (n == GREP_CHUNK)
-			read_chunk(later, job, chunk, file, number, offset + GREP_CHUNK - (job->length - 1));
-		else
-			end_file(later, job, chunk, file);
+	}
+	end_chunk(l, job, chunk, of);
+}
+
+static __device__ void read_chunk(weir::loop &l, grep_job *job, uint8_t *chunk, int file, grep_match place)
+{
+	weir::file::read(l, file, chunk, GREP_CHUNK, place.offset, [=](weir::loop &later, int64_t n) {
+		if (is_good(later, n))
+			search_from(later, job, chunk, {place, file, static_cast<unsigned>(n)}, 0);
 	});
 }
 
@@ -60,7 +81,7 @@ static __device__ void next_file(weir::loop &l, grep_job *job, uint8_t *chunk)
 	const char *path = reinterpret_cast<const char *>(job->paths) + size_t(number) * GREP_PATH;
 	weir::file::open(l, path, 0, 0, [=](weir::loop &later, int64_t file) {
 		if (is_good(later, file))
-			read_chunk(later, job, chunk, static_cast<int>(file), number, 0);
+			read_chunk(later, job, chunk, static_cast<int>(file), {number, 0});
 	});
 }
 

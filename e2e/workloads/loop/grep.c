@@ -1,8 +1,9 @@
-/* Finds a word in many files and writes where it is into a result file, in one of four ways:
+/* Finds a word in many files and writes where it is into a result file, in one of five ways:
  *
  *   cpu     all processors read and search
  *   native  all processors read all files, then one copy to the GPU and one launch
  *   split   the same in batches: while the GPU searches one, the processors read the next
+ *   parallel  each processor reads some files, copies them and launches, by itself
  *   loop    an event loop on the GPU opens, reads, searches and writes
  *
  * The result of each is compared with that of the CPU. Prints a line of JSON. */
@@ -20,10 +21,11 @@
 #include "corpus.h"
 #include "host.h"
 
-extern const char grep_ptx[], grep_loop_ptx[];
+extern const char grep_ptx[], grep_loop_ptx[], grep_loop_leaving_ptx[];
 
 #define PIECE       (16u << 10) /* bytes that a block of the kernel searches */
 #define BATCH       (64u << 20) /* bytes of a batch of files, about */
+#define SHARE       4           /* files of a batch in the way parallel */
 #define STAGING     64          /* buffers of the loop */
 #define MATCHES_MAX (1u << 22)  /* of a batch */
 
@@ -33,6 +35,8 @@ struct grep {
 	uint32_t length; /* of the word */
 	uint64_t bytes, slots, blocks;
 	const char *way, *wanted; /* @wanted: where the result is to be, if it was said */
+	const char *loop_ptx;
+	bool leaving;
 	char result[GREP_PATH];
 };
 
@@ -106,13 +110,13 @@ static void add_file(const struct grep *grep, struct batch *batch, uint32_t file
 
 struct batch_read {
 	const struct grep *grep;
-	struct batch *batch;
+	const struct batch *batch;
 };
 
 static void read_one(void *context, size_t i)
 {
 	const struct batch_read *job = context;
-	struct batch *batch = job->batch;
+	const struct batch *batch = job->batch;
 
 	corpus_read(&job->grep->corpus, batch->first + (uint32_t)i, batch->text + batch->at[i]);
 }
@@ -122,7 +126,7 @@ static void copy_in(const struct batch *batch, CUdeviceptr to, const void *from,
 	CU(cuMemcpyHtoDAsync(to, from, bytes, batch->stream));
 }
 
-/* Reads the files that were added, and searches them. */
+/* Searches the files that were added and read. */
 static void search_batch(struct grep *grep, struct batch *batch, CUfunction kernel,
 			 CUdeviceptr word)
 {
@@ -137,7 +141,6 @@ static void search_batch(struct grep *grep, struct batch *batch, CUfunction kern
 			      &batch->found_at,
 			      &most};
 
-	in_parallel(batch->files, read_one, &(struct batch_read){grep, batch});
 	CU(cuMemsetD32Async(batch->found_at, 0, 1, batch->stream));
 	copy_in(batch, batch->text_at, batch->text, batch->used);
 	copy_in(batch, batch->starts_at, batch->starts, batch->pieces * sizeof(*batch->starts));
@@ -184,6 +187,13 @@ static size_t total(const struct corpus *corpus)
 	return bytes;
 }
 
+static void read_and_search(struct grep *grep, struct batch *batch, CUfunction kernel,
+			    CUdeviceptr word)
+{
+	in_parallel(batch->files, read_one, &(struct batch_read){grep, batch});
+	search_batch(grep, batch, kernel, word);
+}
+
 /* @limit: bytes of a batch; two batches take turns. Returns seconds. */
 static double run_batches(struct grep *grep, size_t limit)
 {
@@ -199,13 +209,13 @@ static double run_batches(struct grep *grep, size_t limit)
 	began = now_ns();
 	for (uint32_t i = 0; i < grep->corpus.files; i++) {
 		if (!fits(grep, batch, i)) {
-			search_batch(grep, batch, kernel, word);
+			read_and_search(grep, batch, kernel, word);
 			batch = batch == batches ? batches + 1 : batches;
 			collect(batch, &matches);
 		}
 		add_file(grep, batch, i);
 	}
-	search_batch(grep, batch, kernel, word);
+	read_and_search(grep, batch, kernel, word);
 	for (size_t i = 0; i < countof(batches); i++)
 		collect(&batches[i], &matches);
 	write_result(grep, &matches);
@@ -223,6 +233,72 @@ static double run_split(void *program)
 {
 	struct grep *grep = program;
 	return run_batches(grep, larger(BATCH, 2 * grep->bytes));
+}
+
+/* In the way parallel: a processor's batches, and all processors. */
+struct worker {
+	struct batch batches[2];
+	struct matches matches;
+};
+struct team {
+	struct grep *grep;
+	CUcontext context;
+	CUfunction kernel;
+	CUdeviceptr word;
+	struct worker *workers;
+	uint32_t next; /* file */
+};
+
+static void work_alone(void *context, size_t i)
+{
+	struct team *team = context;
+	struct grep *grep = team->grep;
+	struct worker *worker = &team->workers[i];
+	uint32_t files = grep->corpus.files, first;
+
+	CU(cuCtxSetCurrent(team->context));
+	for (unsigned turn = 0;
+	     (first = __atomic_fetch_add(&team->next, SHARE, __ATOMIC_RELAXED)) < files;
+	     turn ^= 1) {
+		struct batch *batch = &worker->batches[turn];
+		struct batch_read job = {grep, batch};
+
+		collect(batch, &worker->matches);
+		for (uint32_t file = first; file < smaller(first + SHARE, files); file++)
+			add_file(grep, batch, file);
+		for (uint32_t k = 0; k < batch->files; k++)
+			read_one(&job, k);
+		search_batch(grep, batch, team->kernel, team->word);
+	}
+	for (size_t k = 0; k < countof(worker->batches); k++)
+		collect(&worker->batches[k], &worker->matches);
+}
+
+static double run_parallel(void *program)
+{
+	struct grep *grep = program;
+	struct team team = {.grep = grep,
+			    .kernel = workload_kernel(&grep->w, "grep_chunks"),
+			    .word = host_zeros(GREP_WORD)};
+	size_t n = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+	struct matches matches = {0};
+	uint64_t began;
+
+	CU(cuCtxGetCurrent(&team.context));
+	workload_upload(team.word, grep->corpus.word, grep->length);
+	team.workers = calloc(n, sizeof(*team.workers));
+	if (!team.workers)
+		workload_fail("out of memory");
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < countof(team.workers[i].batches); k++)
+			batch_init(&team.workers[i].batches[k],
+				   SHARE * (2 * grep->bytes + GREP_AHEAD), SHARE);
+	began = now_ns();
+	in_parallel(n, work_alone, &team);
+	for (size_t i = 0; i < n; i++)
+		matches_add(&matches, team.workers[i].matches.values, team.workers[i].matches.n);
+	write_result(grep, &matches);
+	return host_seconds(began);
 }
 
 static double run_cpu(void *program)
@@ -270,7 +346,7 @@ static double run_loop(void *program)
 
 	memcpy(job.word, grep->corpus.word, grep->length);
 	memcpy(job.result, grep->result, sizeof(job.result));
-	CU(cuModuleLoadData(&grep->w.module, grep_loop_ptx));
+	CU(cuModuleLoadData(&grep->w.module, grep->loop_ptx));
 	loop = host_loop(workload_kernel(&grep->w, "grep_loop"), &options);
 	weir_loop_stats(loop, &stats);
 	CU(cuMemAlloc(&chunks, (size_t)stats.blocks * grep->slots * (GREP_CHUNK + GREP_AHEAD)));
@@ -283,20 +359,24 @@ static double run_loop(void *program)
 	return seconds;
 }
 
-static const struct host_way ways[] = {
-	{"cpu", run_cpu}, {"native", run_native}, {"split", run_split}, {"loop", run_loop}};
+static const struct host_way ways[] = {{"cpu", run_cpu},
+				       {"native", run_native},
+				       {"split", run_split},
+				       {"parallel", run_parallel},
+				       {"loop", run_loop}};
 
 static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 {
 	const struct workload_option own[] = {
 		{"folder", OPTION_TEXT, &grep->corpus.folder, "for the files; they are made"},
-		{"way", OPTION_TEXT, &grep->way, "cpu, native, split or loop (default)"},
+		{"way", OPTION_TEXT, &grep->way, "cpu, native, split, parallel or loop (default)"},
 		{"bytes", OPTION_NUMBER, &grep->bytes, "of a file, on average"},
 		{"word", OPTION_TEXT, &grep->corpus.word, "to be found"},
 		{"blocks", OPTION_NUMBER, &grep->blocks, "of the loop; default: as many as fit"},
 		{"slots", OPTION_NUMBER, &grep->slots, "files of a block of the loop at a time"},
 		{"result", OPTION_TEXT, &grep->wanted,
 		 "a file, which stays; default: one in the folder"},
+		{"leaving", OPTION_FLAG, &grep->leaving, HOST_LEAVING_HELP},
 		{0}};
 
 	workload_parse(&grep->w, argc, argv, "finds a word; --size: number of files", own);
@@ -305,7 +385,8 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 	grep->length = (uint32_t)strnlen(grep->corpus.word, GREP_WORD);
 	if (!grep->corpus.folder || grep->length < 2 || grep->length >= GREP_WORD ||
 	    grep->slots < 1 || grep->slots > 15 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
-	    grep->corpus.files < 1 || grep->corpus.files > 1u << 20) {
+	    (grep->leaving && strcmp(grep->way, "loop") != 0) || grep->corpus.files < 1 ||
+	    grep->corpus.files > 1u << 20) {
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
@@ -314,11 +395,14 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct grep grep = {
-		.w = {.seed = 1}, .corpus = {.word = "needle"}, .slots = 4, .way = "loop"};
+	static struct grep grep = {.w = {.seed = 1},
+				   .corpus = {.word = "needle"},
+				   .slots = 4,
+				   .way = "loop",
+				   .loop_ptx = grep_loop_ptx};
 	const struct host_way *way = parse(&grep, argc, argv);
 	struct matches wanted = {0};
-	double seconds;
+	double seconds, leaving_us = 0;
 
 	if (grep.wanted)
 		snprintf(grep.result, sizeof(grep.result), "%s", grep.wanted);
@@ -329,11 +413,17 @@ int main(int argc, char **argv)
 	workload_open(&grep.w, grep_ptx);
 	workload_ready(&grep.w);
 	seconds = way->run(&grep);
+	if (grep.leaving) {
+		grep.loop_ptx = grep_loop_leaving_ptx;
+		(void)way->run(&grep);
+		leaving_us = host_leaving_us(grep.w.module);
+	}
 	corpus_search_all(&grep.corpus, &wanted);
 	corpus_check(grep.result, &wanted);
 	if (!grep.wanted)
 		unlink(grep.result);
-	printf("{\"way\":\"%s\",\"files\":%u,\"bytes\":%zu,\"matches\":%zu,\"seconds\":%.6f}\n",
-	       way->name, grep.corpus.files, total(&grep.corpus), wanted.n, seconds);
+	printf("{\"way\":\"%s\",\"files\":%u,\"bytes\":%zu,\"matches\":%zu,\"seconds\":%.6f,"
+	       "\"leaving_us\":%.1f}\n",
+	       way->name, grep.corpus.files, total(&grep.corpus), wanted.n, seconds, leaving_us);
 	return 0;
 }

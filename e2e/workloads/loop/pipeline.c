@@ -9,9 +9,12 @@
 
 #include <weir/base.h>
 
+#include "../parallel.h"
 #include "host.h"
 
-extern const char tokens_ptx[], tokens_loop_ptx[];
+extern const char tokens_ptx[], tokens_loop_ptx[], tokens_loop_leaving_ptx[];
+
+#define READ (256u << 10) /* bytes that a processor reads at once */
 
 static struct token_job job_of(const struct pipeline *pipeline)
 {
@@ -57,18 +60,33 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	return seconds;
 }
 
-static void read_file(int fd, const char *path, uint8_t *text, size_t size)
+struct text_file {
+	const char *path;
+	int fd;
+	uint8_t *text;
+	size_t size;
+};
+
+static void read_range(const struct text_file *file, size_t done, size_t end)
 {
-	for (size_t done = 0; done < size;) {
-		ssize_t n = read(fd, text + done, size - done);
+	while (done < end) {
+		ssize_t n = pread(file->fd, file->text + done, end - done, (off_t)done);
 
 		if (n <= 0)
-			workload_fail("%s: %s", path, n ? strerror(errno) : "too short");
+			workload_fail("%s: %s", file->path, n ? strerror(errno) : "too short");
 		done += (size_t)n;
 	}
 }
 
-static double run_kernel(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device)
+static void read_part(void *context, size_t i)
+{
+	const struct text_file *file = context;
+
+	read_range(file, i * READ, smaller((i + 1) * READ, file->size));
+}
+
+static double run_kernel(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device,
+			 bool parallel)
 {
 	cleanup(closep) int fd = open(pipeline->path, O_RDONLY | O_CLOEXEC);
 	struct token_job job = job_of(pipeline);
@@ -82,8 +100,12 @@ static double run_kernel(const struct pipeline *pipeline, CUfunction kernel, CUd
 		workload_fail("%s: %s", pipeline->path, strerror(errno));
 	CU(cuMemHostAlloc(&host, (size_t)of.st_size + 1, 0));
 	CU(cuMemAlloc(&text, (size_t)of.st_size + 1));
+	struct text_file file = {pipeline->path, fd, host, (size_t)of.st_size};
 	began = now_ns();
-	read_file(fd, pipeline->path, host, (size_t)of.st_size);
+	if (parallel)
+		in_parallel((file.size + READ - 1) / READ, read_part, &file);
+	else
+		read_range(&file, 0, file.size);
 	workload_upload(text, host, (size_t)of.st_size);
 	workload_upload(device, &job, sizeof(job));
 	CU(cuLaunchKernel(kernel, job.documents, 1, 1, TOKENS_THREADS, 1, 1, 0, NULL,
@@ -95,17 +117,36 @@ static double run_kernel(const struct pipeline *pipeline, CUfunction kernel, CUd
 	return seconds;
 }
 
-double pipeline_run(const struct pipeline *pipeline, int by_loop)
+static double run_native(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device)
+{
+	return run_kernel(pipeline, kernel, device, false);
+}
+
+static double run_parallel(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device)
+{
+	return run_kernel(pipeline, kernel, device, true);
+}
+
+static const struct {
+	const char *ptx, *kernel;
+	double (*run)(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device);
+} ways[] = {[PIPELINE_NATIVE] = {tokens_ptx, "tokens_embed", run_native},
+	    [PIPELINE_LOOP] = {tokens_loop_ptx, "tokens_loop", run_loop},
+	    [PIPELINE_PARALLEL] = {tokens_ptx, "tokens_embed", run_parallel},
+	    [PIPELINE_LEAVING] = {tokens_loop_leaving_ptx, "tokens_loop", run_loop}};
+
+double pipeline_run(const struct pipeline *pipeline, enum pipeline_way way)
 {
 	CUdeviceptr device = host_zeros(sizeof(struct token_job));
 	CUfunction kernel;
 	CUmodule module;
 	double seconds;
 
-	CU(cuModuleLoadData(&module, by_loop ? tokens_loop_ptx : tokens_ptx));
-	CU(cuModuleGetFunction(&kernel, module, by_loop ? "tokens_loop" : "tokens_embed"));
-	seconds =
-		by_loop ? run_loop(pipeline, kernel, device) : run_kernel(pipeline, kernel, device);
+	CU(cuModuleLoadData(&module, ways[way].ptx));
+	CU(cuModuleGetFunction(&kernel, module, ways[way].kernel));
+	seconds = ways[way].run(pipeline, kernel, device);
+	if (way == PIPELINE_LEAVING)
+		seconds = host_leaving_us(module) / 1e6;
 	CU(cuModuleUnload(module));
 	CU(cuMemFree(device));
 	return seconds;

@@ -14,7 +14,14 @@ struct pipeline {
 	uint32_t blocks; /* of the loop; 0: as many as fit */
 };
 
-/* Fills in @numbers and @tensor. @by_loop: an event loop reads the file; else the host does, and a
- * kernel computes. Returns seconds; ends the program when something fails. */
+enum pipeline_way {
+	PIPELINE_NATIVE,   /* a thread of the host reads the file, and a kernel computes */
+	PIPELINE_LOOP,     /* an event loop reads and computes */
+	PIPELINE_PARALLEL, /* as native, but all processors read */
+	PIPELINE_LEAVING,  /* the loop leaves again and again */
+};
+
+/* Fills in @numbers and @tensor. Returns how long it took in seconds; PIPELINE_LEAVING: how long it
+ * took at most to leave. Ends the program when something fails. */
 __attribute__((visibility("default"))) double pipeline_run(const struct pipeline *pipeline,
-							   int by_loop);
+							   enum pipeline_way way);

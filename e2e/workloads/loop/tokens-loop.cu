@@ -11,17 +11,29 @@ static __device__ uint64_t place(const token_job *job, unsigned document)
 
 static __device__ void next_part(weir::loop &l, token_job *job);
 
-static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned end)
+/* Step 0 of a document: its numbers. Each other step: the rows of some of them. */
+static __device__ void take_step(const token_job *job, unsigned n, unsigned step)
 {
 	const uint8_t *text = reinterpret_cast<const uint8_t *>(job->text);
+	uint64_t at = place(job, n);
 
-	for (; n < end; n++) {
-		uint64_t at = place(job, n);
+	if (step)
+		tokens::embed(*job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
+	else
+		tokens::number(*job, text + at, static_cast<unsigned>(place(job, n + 1) - at),
+			       tokens::numbers_of(*job, n));
+}
 
-		tokens::embed(*job, n, text + at, static_cast<unsigned>(place(job, n + 1) - at));
-		if (l.post_task_if_necessary([=](weir::loop &later) { embed_from(later, job, n + 1, end); }))
-			return;
-	}
+/* From step @step of document @n on, up to document @end. */
+static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned step, unsigned end)
+{
+	for (; n < end; n++, step = 0)
+		for (; step <= TOKENS_ROW / TOKENS_ROWS; step++) {
+			take_step(job, n, step);
+			if (l.post_task_if_necessary(
+				    [=](weir::loop &later) { embed_from(later, job, n, step + 1, end); }))
+				return;
+		}
 	next_part(l, job);
 }
 
@@ -35,7 +47,7 @@ static __device__ void next_part(weir::loop &l, token_job *job)
 	unsigned end = min(first + TOKENS_PART, job->documents);
 	int32_t *read = reinterpret_cast<int32_t *>(job->read) + first / TOKENS_READ;
 	l.post_task([=](weir::loop &later) {
-		when_known(later, read, [=](weir::loop &known, int32_t) { embed_from(known, job, first, end); });
+		when_known(later, read, [=](weir::loop &known, int32_t) { embed_from(known, job, first, 0, end); });
 	});
 }
 

@@ -1,7 +1,8 @@
-/* Makes a file of documents and turns it into a tensor, in one of three ways:
+/* Makes a file of documents and turns it into a tensor, in one of four ways:
  *
  *   cpu     all processors
- *   native  the host reads the file into pinned memory and copies it to the GPU; one launch
+ *   native  a thread reads the file into pinned memory and copies it to the GPU; one launch
+ *   parallel  the same, but all processors read
  *   loop    an event loop on the GPU reads the documents
  *
  * The token numbers and the tensor are compared with the CPU's. Prints a line of JSON. */
@@ -25,6 +26,7 @@
 struct texts {
 	struct workload w;
 	const char *folder, *way;
+	bool leaving;
 	char path[256];
 	uint64_t words, blocks; /* words of the vocabulary */
 	struct pipeline pipeline;
@@ -183,7 +185,7 @@ static void compare(CUdeviceptr device, const void *wanted, size_t bytes, const 
 			workload_fail("tokens: %s: byte %zu is wrong", what, i);
 }
 
-static double on_gpu(struct texts *texts, bool by_loop)
+static double on_gpu(struct texts *texts, enum pipeline_way way)
 {
 	struct pipeline *pipeline = &texts->pipeline;
 	size_t cells = (size_t)pipeline->documents * TOKENS_ROW,
@@ -199,49 +201,69 @@ static double on_gpu(struct texts *texts, bool by_loop)
 	pipeline->table = uploaded(texts->table, (texts->words + 2) * row);
 	pipeline->numbers = host_zeros(cells * sizeof(uint32_t));
 	pipeline->tensor = host_zeros(cells * row);
-	seconds = pipeline_run(pipeline, by_loop);
+	seconds = pipeline_run(pipeline, way);
 	on_cpu(texts);
 	compare(pipeline->numbers, texts->numbers, cells * sizeof(uint32_t), "numbers");
 	compare(pipeline->tensor, texts->tensor, cells * row, "tensor");
 	return seconds;
 }
 
-static void parse(struct texts *texts, int argc, char **argv)
+static const struct way {
+	const char *name;
+	bool on_gpu;
+	enum pipeline_way way;
+} ways[] = {{.name = "cpu"},
+	    {"native", true, PIPELINE_NATIVE},
+	    {"parallel", true, PIPELINE_PARALLEL},
+	    {"loop", true, PIPELINE_LOOP}};
+
+static const struct way *way_find(const char *name)
+{
+	for (size_t i = 0; i < countof(ways); i++)
+		if (strcmp(name, ways[i].name) == 0)
+			return &ways[i];
+	return NULL;
+}
+
+static const struct way *parse(struct texts *texts, int argc, char **argv)
 {
 	uint64_t dimension = 0;
 	const struct workload_option own[] = {
 		{"folder", OPTION_TEXT, &texts->folder, "for the file"},
-		{"way", OPTION_TEXT, &texts->way, "cpu, native or loop (default)"},
+		{"way", OPTION_TEXT, &texts->way, "cpu, native, parallel or loop (default)"},
 		{"words", OPTION_NUMBER, &texts->words, "of the vocabulary"},
 		{"dimension", OPTION_NUMBER, &dimension, "of the table"},
 		{"blocks", OPTION_NUMBER, &texts->blocks, "of the loop; default: as many as fit"},
+		{"leaving", OPTION_FLAG, &texts->leaving, HOST_LEAVING_HELP},
 		{0}};
 	struct pipeline *pipeline = &texts->pipeline;
+	const struct way *way;
 	uint32_t places = 1;
 
 	workload_parse(&texts->w, argc, argv, "turns text into a tensor; --size: documents", own);
 	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 150, 20000);
 	pipeline->dimension = (uint32_t)workload_pick(&texts->w, dimension, 8, 256);
 	texts->words = workload_pick(&texts->w, texts->words, 500, 50000);
-	if (!texts->folder || pipeline->dimension % 4 || pipeline->dimension > 4096 ||
-	    texts->words > 1u << 24 || pipeline->documents > 1u << 24 ||
-	    (strcmp(texts->way, "cpu") != 0 && strcmp(texts->way, "native") != 0 &&
-	     strcmp(texts->way, "loop") != 0)) {
+	way = way_find(texts->way);
+	if (!way || (texts->leaving && way->way != PIPELINE_LOOP) || !texts->folder ||
+	    pipeline->dimension % 4 || pipeline->dimension > 4096 || texts->words > 1u << 24 ||
+	    pipeline->documents > 1u << 24) {
 		fprintf(stderr, "loop-tokens: --folder: needed; the others: see --help\n");
 		exit(2);
 	}
 	while (places < PLACES_EACH * texts->words)
 		places *= 2;
 	pipeline->vocabulary_mask = places - 1;
+	return way;
 }
 
 int main(int argc, char **argv)
 {
 	static struct texts texts = {.w = {.seed = 1}, .way = "loop"};
 	struct pipeline *pipeline = &texts.pipeline;
-	double seconds;
+	const struct way *way = parse(&texts, argc, argv);
+	double seconds, leaving = 0;
 
-	parse(&texts, argc, argv);
 	size_t cells = (size_t)pipeline->documents * TOKENS_ROW,
 	       entries = (texts.words + 2) * pipeline->dimension;
 
@@ -255,11 +277,13 @@ int main(int argc, char **argv)
 	write_text(&texts);
 	workload_open(&texts.w, NULL);
 	workload_ready(&texts.w);
-	seconds = strcmp(texts.way, "cpu") == 0 ? on_cpu(&texts)
-						: on_gpu(&texts, strcmp(texts.way, "loop") == 0);
+	seconds = way->on_gpu ? on_gpu(&texts, way->way) : on_cpu(&texts);
+	if (texts.leaving)
+		leaving = on_gpu(&texts, PIPELINE_LEAVING);
 	unlink(texts.path);
-	printf("{\"way\":\"%s\",\"documents\":%u,\"bytes\":%llu,\"seconds\":%.6f}\n", texts.way,
-	       pipeline->documents, (unsigned long long)texts.offsets[pipeline->documents],
-	       seconds);
+	printf("{\"way\":\"%s\",\"documents\":%u,\"bytes\":%llu,\"seconds\":%.6f,"
+	       "\"leaving_us\":%.1f}\n",
+	       texts.way, pipeline->documents,
+	       (unsigned long long)texts.offsets[pipeline->documents], seconds, leaving * 1e6);
 	return 0;
 }

@@ -56,18 +56,22 @@ static __device__ void number(const token_job &job, const uint8_t *text, unsigne
 	__syncthreads();
 }
 
-/* The tokens of document @n, whose text is here, and their rows of the table to the tensor. */
-static __device__ void embed(const token_job &job, unsigned n, const uint8_t *text, unsigned size)
+/* The numbers of document @n. */
+static __device__ unsigned *numbers_of(const token_job &job, unsigned n)
 {
-	unsigned *numbers = reinterpret_cast<unsigned *>(job.numbers) + size_t(n) * TOKENS_ROW;
+	return reinterpret_cast<unsigned *>(job.numbers) + size_t(n) * TOKENS_ROW;
+}
+
+/* The rows of the table of @count tokens of document @n from number @first on, to the tensor. */
+static __device__ void embed(const token_job &job, unsigned n, unsigned first, unsigned count)
+{
+	const unsigned *numbers = numbers_of(job, n) + first;
 	unsigned quads = job.dimension / 4;
 	const float4 *table = reinterpret_cast<const float4 *>(job.table);
-	float4 *row = reinterpret_cast<float4 *>(job.tensor) + size_t(n) * TOKENS_ROW * quads;
+	float4 *row = reinterpret_cast<float4 *>(job.tensor) + (size_t(n) * TOKENS_ROW + first) * quads;
 
-	number(job, text, size, numbers);
-	for (unsigned i = threadIdx.x; i < TOKENS_ROW * quads; i += TOKENS_THREADS)
+	for (unsigned i = threadIdx.x; i < count * quads; i += TOKENS_THREADS)
 		row[i] = table[size_t(numbers[i / quads]) * quads + i % quads];
-	__syncthreads();
 }
 
 }

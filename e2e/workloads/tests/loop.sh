@@ -27,10 +27,20 @@ done
 for way in native split loop; do
     check "lava-md, $way: several passes in a round" run ports --only lava-md --way $way --class trivial --repeat 5
 done
+leaves_and_is_right() { # PROGRAM OPTION...
+    run "$@" --leaving && tail -n 1 "$tmp/out" | jq -e '.way == "loop" and .leaving_us > 0' >/dev/null
+}
+for kernel in lava-md angular-correlation hybrid-sort suffix-match; do
+    check "$kernel: it leaves in the middle, and the result is right" leaves_and_is_right ports --only $kernel --class trivial
+done
+for program in grep images tokens; do
+    check "$program: it leaves in the middle, and the result is right" leaves_and_is_right $program --folder "$tmp/files"
+done
 for way in cpu native split loop; do
     check "grep, $way: finds all words" run grep --way $way --folder "$tmp/files" --seed 5
     check "images, $way: finds the most similar" run images --way $way --folder "$tmp/files" --seed 5
 done
+check "grep, parallel: finds all words" run grep --way parallel --folder "$tmp/files" --seed 5
 check "images, parallel: finds the most similar" run images --way parallel --folder "$tmp/files" --seed 5
 for blocks in 1 2; do
     check "images, loop: several ranges of queries and reads by $blocks blocks" \
@@ -39,9 +49,13 @@ done
 run grep --way loop --folder "$tmp/files" --seed 5 --result /dev/full
 [ $? -eq 1 ] && grep -q "ended with -28: No space left on device" "$tmp/out"
 report $? "grep, loop: a full disk is an error"
-check "grep, loop: words across the borders of chunks" \
-    run grep --way loop --folder "$tmp/files" --size 2 --bytes 3000000 --word tion --seed 6
-for way in cpu native loop; do
+for way in parallel loop; do
+    check "grep, $way: words across the borders of chunks" \
+        run grep --way $way --folder "$tmp/files" --size 2 --bytes 3000000 --word tion --seed 6
+done
+check "grep, parallel: more files than the processors take at once" \
+    run grep --way parallel --folder "$tmp/files" --size 150 --bytes 3000 --seed 8
+for way in cpu native parallel loop; do
     check "tokens, $way: numbers and tensor are right" run tokens --way $way --folder "$tmp/files" --seed 7
 done
 check "tokens: memory of a Python program is filled" \
@@ -155,7 +169,9 @@ done
 FAULT_LAUNCH=2 LD_PRELOAD=$B/lib/fault.so run ports --way native --iterations 1
 [ $? -eq 1 ]
 report $? "ports: a lost launch is noticed"
-for words in "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
+for words in "ports --only lava-md --way split --leaving" "grep --way split --leaving --folder $tmp/files" \
+    "images --way native --leaving --folder $tmp/files" "tokens --way parallel --leaving --folder $tmp/files" \
+    "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
     "server --service kv" "client --service mail --port 1" "rude --service kv --port 1" \
     "client --service kv --port 1 --random" "file-read --folder $tmp/files --size 3" "file-read --folder $tmp/files --way loop," "throttle --blocks 0"; do
     # shellcheck disable=SC2086
