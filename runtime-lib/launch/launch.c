@@ -11,6 +11,7 @@
 #include "gates/start.h"
 #include "gates/waiting.h"
 #include "launch/kind.h"
+#include "launch/learn.h"
 #include "launch/preempt.h"
 #include "launch/workers.h"
 #include "measure/kernel.h"
@@ -215,8 +216,13 @@ static always_inlined bool maybe_sample(struct launch *launch, const struct work
 		     (decision->apart || (!decision->sample && gate_is_contended(client)));
 	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
 
-	if (kernel_wants_sample(work->kernel, parts) || decision->sample || due || started ||
-	    launch->sample)
+	/* All launches that wait for lower levels to leave may take twice the mean. Events around
+	 * each of them would make them longer still. */
+	bool doubted =
+		kernel_is_doubted(work->kernel) && !learn_waits_for_lower(client, launch->binding);
+
+	if (kernel_wants_sample(work->kernel, parts) || doubted || decision->sample || due ||
+	    started || launch->sample)
 		launch->sample = take_sample(launch, work->kernel, work->key, work->call,
 					     work->kind, started);
 	if (launch->sample)

@@ -90,12 +90,6 @@ static void learn_time(struct client *client, const struct sample *sample, uint6
 	watch_change(client, before, believed);
 }
 
-/* A launch may wait until lower-level kernels have left, or end. */
-static bool waits_for_lower(const struct client *client, const struct level_binding *binding)
-{
-	return client->concurrent && binding && load_relaxed(&control_page(binding)->below);
-}
-
 static void learn_need(struct client *client, const struct sample *sample, uint64_t ns)
 {
 	const struct sampled *of = &sample->of;
@@ -116,7 +110,8 @@ static enum kernel_crowd crowd_of(const struct client *client, const struct samp
 
 	if (sample->bounded || sample->of.beside || shares)
 		return KERNEL_SLICED;
-	return gate_is_contended(client) || sample->disturbed || waits_for_lower(client, binding)
+	return gate_is_contended(client) || sample->disturbed ||
+			       (binding && learn_waits_for_lower(client, binding))
 		       ? KERNEL_CROWDED
 		       : KERNEL_ALONE;
 }

@@ -2,7 +2,7 @@
  * predictions are, and in which form the kernel is to run. */
 #pragma once
 
-#include "client/client.h"
+#include "client/level-binding.h"
 #include "client/subsystem.h"
 
 #include "weir/protocol.h"
@@ -19,6 +19,13 @@ struct learning {
 };
 /* Worker. */
 PER_CLIENT(learning)
+
+/* A launch may wait until lower-level kernels have left, or end. */
+static inline bool learn_waits_for_lower(const struct client *client,
+					 const struct level_binding *binding)
+{
+	return client->concurrent && load_relaxed(&control_page(binding)->below);
+}
 
 /* Columns of the table. */
 void learn_open(struct client *client);

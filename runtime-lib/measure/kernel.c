@@ -91,12 +91,6 @@ static bool is_turn(uint32_t n, bool wanted, bool felt)
 	return (wanted ? n % WANTED_EVERY : felt ? n % FELT_EVERY : n % SAMPLE_EVERY) == 0;
 }
 
-/* The latest samples were much longer: because of others, or the mean is wrong. */
-static bool is_doubted(struct kernel_time *kernel, uint64_t mean)
-{
-	return load_relaxed(&kernel->longer) && load_relaxed(&kernel->least) >= 2 * mean;
-}
-
 launch_path bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
 	bool wanted = kernel_varies(kernel) || (leaves && !load_relaxed(&kernel->eviction));
@@ -105,8 +99,7 @@ launch_path bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 	uint64_t mean = kernel_mean(kernel);
 
 	store_relaxed(&kernel->launches, n);
-	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < KERNEL_FELT) ||
-	       is_doubted(kernel, mean);
+	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < KERNEL_FELT);
 }
 
 void kernel_is_profiled(struct kernel_time *kernel, uint64_t key, uint64_t ns)

@@ -59,9 +59,16 @@ static inline bool kernel_varies(const struct kernel_time *kernel)
 }
 
 /* Counts a launch and says whether to sample it: the first few, then one in many, more of those
- * that vary and of those that may leave (@leaves) at unknown cost; and all after one that took
- * twice the mean while others may have run. */
+ * that vary and of those that may leave (@leaves) at unknown cost. */
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
+
+/* The latest samples took twice the mean while others may have run: because of these, or the mean
+ * is wrong. */
+static inline bool kernel_is_doubted(const struct kernel_time *kernel)
+{
+	return load_relaxed(&kernel->longer) &&
+	       load_relaxed(&kernel->least) >= 2 * kernel_mean(kernel);
+}
 
 /* Worker: earlier processes have measured @ns, so fewer of the first launches are sampled. Until
  * one is, this is the kernel's mean: launches of unknown time have a gate each. */
