@@ -8,7 +8,7 @@
 #define KEPT_MAX  (2 * NS_PER_MS)  /* ns */
 #define SHORT     (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
 #define GIVEN_MIN 8u               /* SMs that MPS gives a process at least */
-#define PART      4u /* launches of many blocks do with one in so many SMs, or need all */
+#define PART      2u /* launches of many blocks do with one in so many SMs, or need all */
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always;   /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -88,16 +88,13 @@ static uint32_t add_percent(uint32_t n, uint32_t percent)
 	return n + (n * percent + 99) / 100;
 }
 
-/* For launches of many blocks. */
-static uint32_t count_part(struct client *client, const struct level_binding *binding,
-			   uint32_t percent)
+/* For launches of many blocks; @part: SMs. */
+static uint32_t need_of_many(struct client *client, const struct level_binding *binding,
+			     uint32_t part)
 {
-	const struct sms *sms = sms_of(client);
-	uint32_t n = add_percent(sms->of_gpu / PART, percent);
-
-	if (!are_few(sms, n) || need_way_of_many(client, binding) == NEED_WHOLE)
+	if (!are_few(sms_of(client), part) || need_way_of_many(client, binding) == NEED_WHOLE)
 		return SMS_WHOLE;
-	return n | SMS_APART;
+	return part | SMS_APART;
 }
 
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
@@ -113,8 +110,11 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 	if (always)
 		return always | SMS_APART;
 	uint32_t n = known == SMS_COUNTED ? add_percent(count(geometry), percent) : 0;
+	uint32_t part = add_percent(sms->of_gpu / PART, percent);
 	if (!are_few(sms, n))
-		return count_part(stream->client, binding, percent);
+		return need_of_many(stream->client, binding, part);
+	if (n > part && need_has_part(stream->client, binding))
+		n = part;
 	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
 					needs_places(ahead) ? NEED_PLACES : NEED_APART);
 	if (way == NEED_PLACES && !ahead)

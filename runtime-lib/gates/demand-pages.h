@@ -6,7 +6,7 @@
  * work in several streams or at several levels. A launch of few blocks needs an SM for each. If it
  * is short, these need not be free of others' blocks: it will do with places of blocks that end
  * (`places`). Where more room makes it faster, it needs that. Launches that would fill more than
- * 3/4 of the SMs, or that may overlap, need the whole GPU, too, or a quarter of the SMs if the
+ * 3/4 of the SMs, or that may overlap, need the whole GPU, too, or half of the SMs if the
  * client's work is done as soon on these (need-choice.h).
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each

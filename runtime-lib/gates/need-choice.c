@@ -4,14 +4,15 @@
 
 #include "weir/log.h"
 
-#define WAY       3ull            /* in the lowest bits */
-#define REST      (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
-#define REST_MAX  (480 * NS_PER_S)  /* found the same */
-#define APART     NS_PER_S          /* between any two trials */
-#define PATIENCE  (5 * NS_PER_S)    /* for the launches of a way */
-#define IDLED_FOR (100 * NS_PER_MS) /* the client's work has ended within this time */
-#define MANY      16ull             /* all launches of many blocks: one kernel, whose key is 0 */
-#define MANY_FOR  NS_PER_S          /* beside these no kernel of few blocks is measured */
+#define WAY          3ull            /* in the lowest bits */
+#define REST         (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
+#define REST_MAX     (480 * NS_PER_S)  /* found the same */
+#define APART        NS_PER_S          /* between any two trials */
+#define PATIENCE     (5 * NS_PER_S)    /* for the launches of a way */
+#define IDLED_FOR    (100 * NS_PER_MS) /* the client's work has ended within this time */
+#define MANY         16ull             /* all launches of many blocks: one kernel, whose key is 0 */
+#define MANY_FOR     NS_PER_S          /* beside these no kernel of few blocks is measured */
+#define PERIODS_FAST 1.05              /* whole work: lower levels gain much for that */
 
 /* ns and launches in a way before the first that counts. Lower-level clients see by looking which
  * way it is, and have launches queued: four of 16 ms end within that time. */
@@ -67,6 +68,11 @@ enum need_way need_way_of_many(struct client *client, const struct level_binding
 	store_relaxed(&choices->wanted, MANY | NEED_WHOLE);
 	store_relaxed(&choices->many, 1);
 	return way_of(choices, binding, MANY, NEED_WHOLE);
+}
+
+bool need_has_part(struct client *client, const struct level_binding *binding)
+{
+	return way_of(need_choices_of(client), binding, MANY, NEED_WHOLE) != NEED_WHOLE;
 }
 
 static uint64_t launches_of(struct client *client)
@@ -152,7 +158,10 @@ static bool is_due(const struct need_choices *choices, uint64_t subject, uint64_
 static void begin(struct need_choices *choices, uint64_t wanted, uint32_t company, uint64_t now)
 {
 	choices->usual = (enum need_way)(wanted & WAY);
-	need_trial_begin(&choices->trial, (wanted & ~WAY) == MANY ? NEED_APART : choices->usual);
+	if ((wanted & ~WAY) == MANY)
+		need_trial_begin(&choices->trial, NEED_APART, PERIODS_FAST);
+	else
+		need_trial_begin(&choices->trial, choices->usual, NEED_TRIAL_FAST);
 	choices->beside = company;
 	launch_in(choices, choices->trial.way, now);
 	atomic_store(&choices->tried, wanted & ~WAY);

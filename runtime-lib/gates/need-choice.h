@@ -63,6 +63,8 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
  * to idle: on a part of the SMs a kernel is slower, but the next one may not have been launched
  * yet. */
 enum need_way need_way_of_many(struct client *client, const struct level_binding *binding);
+/* Work with such launches does with a part of the SMs, so others of it need no more either. */
+bool need_has_part(struct client *client, const struct level_binding *binding);
 /* Launch path: this launch is to be measured, from before its client shows demand. Otherwise lower
  * levels would leave while the event is recorded, and that time would not count. */
 static inline bool need_is_measured(const struct client *client, uint64_t key)

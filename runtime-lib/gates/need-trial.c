@@ -4,9 +4,9 @@
 
 #define TAIL 10 /* of the launches one in so many, on either side */
 
-void need_trial_begin(struct need_trial *trial, enum need_way first)
+void need_trial_begin(struct need_trial *trial, enum need_way first, double fast)
 {
-	*trial = (struct need_trial){.first = first, .way = first};
+	*trial = (struct need_trial){.first = first, .way = first, .fast = fast};
 }
 
 static int by_time(const void *a, const void *b)
@@ -35,7 +35,7 @@ static enum need_way chosen(const struct need_trial *trial)
 
 	for (int i = way; i < NEED_WAYS; i++)
 		fastest = smaller(fastest, trial->typical[i]);
-	while ((double)trial->typical[way] > NEED_TRIAL_FAST * (double)fastest)
+	while ((double)trial->typical[way] > trial->fast * (double)fastest)
 		way++;
 	return (enum need_way)way;
 }

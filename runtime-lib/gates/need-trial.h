@@ -24,17 +24,19 @@ enum need_way {
 #define NEED_TRIAL_SAMPLES     24u
 #define NEED_TRIAL_SAMPLES_MAX 160u
 #define NEED_TRIAL_SPAN        (50 * NS_PER_MS)
-#define NEED_TRIAL_FAST        1.02 /* times as long as in the fastest way is as fast */
+#define NEED_TRIAL_FAST        1.02
 
 struct need_trial {
 	enum need_way first, way; /* way: it is tried now, or was chosen */
+	double fast;              /* times as long as in the fastest way is as fast */
 	uint64_t since;           /* ns: its first launch was read */
 	unsigned seen;            /* its launches */
 	uint64_t times[NEED_TRIAL_SAMPLES_MAX];
 	uint64_t typical[NEED_WAYS]; /* ns; 0: not known */
 };
 
-/* @first: the cheapest way that comes into question. */
-void need_trial_begin(struct need_trial *trial, enum need_way first);
+/* @first: the cheapest way that comes into question. @fast: so many times as long as in the fastest
+ * way is as fast; NEED_TRIAL_FAST for kernels. */
+void need_trial_begin(struct need_trial *trial, enum need_way first, double fast);
 /* A launch in @way took @ns, which was read at @now. True: the trial is over. */
 bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now);

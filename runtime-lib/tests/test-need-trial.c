@@ -63,7 +63,7 @@ static bool launch_all(uint64_t ns, uint64_t time_of(uint64_t ns), uint64_t ever
 static enum need_way choice_at(enum need_way first, const uint64_t ns[NEED_WAYS],
 			       uint64_t time_of(uint64_t ns), uint64_t every)
 {
-	need_trial_begin(&trial, first);
+	need_trial_begin(&trial, first, NEED_TRIAL_FAST);
 	for (int way = (int)first; way < NEED_WAYS; way++) {
 		assert_int_equal(trial.way, way);
 		assert_int_equal(launch_all(ns[way], time_of, every), way == NEED_WHOLE);
@@ -99,7 +99,7 @@ static void launches_that_wait_now_and_then_count(void **state)
 
 	(void)state;
 	assert_int_equal(choice_at(NEED_PLACES, places, steady, EVERY), NEED_PLACES);
-	need_trial_begin(&trial, NEED_PLACES);
+	need_trial_begin(&trial, NEED_PLACES, NEED_TRIAL_FAST);
 	launch_all(places[NEED_PLACES], waits_often, EVERY);
 	launch_all(places[NEED_APART], steady, EVERY);
 	assert_true(launch_all(places[NEED_WHOLE], steady, EVERY));
@@ -140,7 +140,7 @@ static void a_way_takes_time_and_launches(void **state)
 	uint64_t begun = now = 1000, ns = 20000;
 
 	(void)state;
-	need_trial_begin(&trial, NEED_PLACES);
+	need_trial_begin(&trial, NEED_PLACES, NEED_TRIAL_FAST);
 	launch_all(ns, steady, EVERY);
 	assert_in_range(now - begun, NEED_TRIAL_SPAN, NEED_TRIAL_SPAN + 2 * EVERY);
 	begun = now;
@@ -154,7 +154,7 @@ static void a_way_takes_time_and_launches(void **state)
 static void a_launch_in_another_way_does_not_count(void **state)
 {
 	(void)state;
-	need_trial_begin(&trial, NEED_PLACES);
+	need_trial_begin(&trial, NEED_PLACES, NEED_TRIAL_FAST);
 	for (unsigned i = 0; i < 1000; i++)
 		assert_false(need_trial_learn(&trial, NEED_WHOLE, 1, now += EVERY));
 	assert_int_equal(trial.way, NEED_PLACES);
