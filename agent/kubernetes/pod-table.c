@@ -83,8 +83,10 @@ void pod_table_remove_older(struct pod_table *table)
 
 void pod_table_deinit(struct pod_table *table)
 {
-	while (table->pods)
-		remove_entry(table, table->pods);
+	struct pod_entry *entry, *next;
+
+	HASH_ITER (hh, table->pods, entry, next)
+		remove_entry(table, entry);
 }
 
 void pod_table_apply(struct pod_table *table, const struct claims *claims)
