@@ -36,9 +36,10 @@ SERVER_WAYS = ("cpu", "driven", "loop")
 CONNECTIONS, SECONDS = 16, 1.5
 COUNTS = (1, 2, 4, 6)
 SIZES = {"suffix-match": 1 << 17}  # queries; the CPU sorts a text of four times as many letters
-# Of a round. The original fits on the GPU as a whole: with more queries it evicts its own data from the L1 cache, and took 1.6
-# times as long as the loop (262144 queries, H100).
-REPEATS = {"suffix-match": 4}
+# Passes of a round, so that it lasts about 20 ms, and the begin of a loop (0.1 ms) counts as in a program. More work in one pass
+# would change the original: with 262144 queries suffix-match evicts its own data from the L1 cache, and took 1.6 times as long as
+# the loop (H100).
+REPEATS = {"lava-md": 4, "angular-correlation": 4, "suffix-match": 4, "hybrid-sort": 1}
 BOXES, PASSES = 20, 200  # along an edge of each LavaMD; over all of them
 
 
@@ -54,8 +55,8 @@ def throttle(bench):
 
 
 def leaving(bench, name, result):
-    """The longest of all times; 0 says that there was none."""
-    bench.report.judge(f"{name} leaves within", result["leaving_us"] or float("inf"), BOUNDS["leaving"])
+    """0 says that it never left."""
+    bench.report.judge(f"{name} leaves within, p99", result["leaving_us"] or float("inf"), BOUNDS["leaving"])
 
 
 def measure(bench, way, **options):
@@ -68,7 +69,7 @@ def kernel(bench, name):
     options = {"only": name, "class": "trivial" if bench.node.simulated else "large", "iterations": 1 if bench.node.simulated else 20}
     if name in SIZES and not bench.node.simulated:
         options["size"] = SIZES[name]
-    options["repeat"] = REPEATS.get(name, 1)
+    options["repeat"] = 1 if bench.node.simulated else REPEATS[name]
     # The CPU computes the same each time, which takes seconds: one run, whose rounds vary little.
     found = {way: measure(bench, way, program="loop-ports", key="us", times=1, **options) for way in (*KERNEL_WAYS, "loop")}
     us = {way: result["us"] for way, result in found.items()}

@@ -34,8 +34,8 @@ void *host_mapped(size_t bytes, CUdeviceptr *device);
 CUdeviceptr host_zeros(size_t bytes);
 
 /* Of a module whose loop leaves again and again by itself (NAME-leaving-ptx.c,
- * weir/loop/leaving.cuh): how long it took at most, since the module was loaded. 0: it has not
- * left. */
+ * weir/loop/leaving.cuh): within how long it did so 99 times of 100, since the module was loaded,
+ * rounded up. 0: it has not left. */
 #define HOST_LEAVING_HELP "in another run the loop leaves again and again: how long that takes"
 double host_leaving_us(CUmodule module);
 

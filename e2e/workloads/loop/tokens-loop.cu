@@ -20,8 +20,7 @@ static __device__ void take_step(const token_job *job, unsigned n, unsigned step
 	if (step)
 		tokens::embed(*job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
 	else
-		tokens::number(*job, text + at, static_cast<unsigned>(place(job, n + 1) - at),
-			       tokens::numbers_of(*job, n));
+		tokens::number(*job, text + at, place(job, n + 1) - at, tokens::numbers_of(*job, n));
 }
 
 /* From step @step of document @n on, up to document @end. */

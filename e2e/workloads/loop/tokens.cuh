@@ -24,35 +24,45 @@ static __device__ unsigned number_of(const token_job &job, const uint8_t *text, 
 	return TOKEN_UNKNOWN;
 }
 
-/* Each thread has a slice of the text; @first: how many tokens begin before its slice. */
+/* Each thread has a slice of the text, in which @mine tokens begin: how many begin before it. */
 static __device__ unsigned tokens_before(unsigned mine)
 {
-	__shared__ unsigned counts[TOKENS_THREADS];
-	unsigned before = 0;
+	__shared__ unsigned sums[TOKENS_THREADS / 32];
+	unsigned lane = threadIdx.x % 32, before = mine;
 
-	counts[threadIdx.x] = mine;
+	for (unsigned step = 1; step < 32; step *= 2) {
+		unsigned other = __shfl_up_sync(~0u, before, step);
+		before += lane >= step ? other : 0;
+	}
+	if (lane == 31)
+		sums[threadIdx.x / 32] = before;
 	__syncthreads();
-	for (unsigned i = 0; i < threadIdx.x; i++)
-		before += counts[i];
-	__syncthreads();
-	return before;
+	for (unsigned warp = 0; warp < threadIdx.x / 32; warp++)
+		before += sums[warp];
+	return before - mine;
 }
 
-/* The numbers of the tokens of @text to @numbers, with TOKEN_PAD behind them. */
-static __device__ void number(const token_job &job, const uint8_t *text, unsigned size, unsigned *numbers)
+/* The numbers of the tokens of the @bytes of @text, up to TOKENS_DOC, to @numbers, with TOKEN_PAD behind
+ * them. The letters are read from shared memory: each is needed several times, one after the other. */
+static __device__ void number(const token_job &job, const uint8_t *text, uint64_t bytes, unsigned *numbers)
 {
+	__shared__ uint8_t letters[TOKENS_DOC];
+	unsigned size = bytes < TOKENS_DOC ? bytes : TOKENS_DOC;
 	unsigned slice = (size + TOKENS_THREADS - 1) / TOKENS_THREADS;
 	unsigned from = min(threadIdx.x * slice, size), to = min(from + slice, size), mine = 0;
 
+	for (unsigned i = threadIdx.x; i < size; i += TOKENS_THREADS)
+		letters[i] = text[i];
 	for (unsigned i = threadIdx.x; i < TOKENS_ROW; i += TOKENS_THREADS)
 		numbers[i] = TOKEN_PAD;
+	__syncthreads();
 	for (unsigned i = from; i < to; i++)
-		mine += begins(text, i);
+		mine += begins(letters, i);
 	unsigned place = tokens_before(mine);
 
 	for (unsigned i = from; i < to; i++)
-		if (begins(text, i) && place < TOKENS_ROW)
-			numbers[place++] = number_of(job, text, size, i);
+		if (begins(letters, i) && place < TOKENS_ROW)
+			numbers[place++] = number_of(job, letters, size, i);
 	__syncthreads();
 }
 

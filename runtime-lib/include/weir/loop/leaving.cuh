@@ -11,6 +11,7 @@ struct weir_loop_leaving {
 	unsigned long long longest; /* ns from when a block knows that all must leave until the last
 				       one has saved its state; of all times */
 	unsigned long long times, asked, back;
+	unsigned took[256]; /* times that took so many us; the last: or more */
 };
 extern "C" {
 __device__ weir_loop_leaving weir_loop_leaving;
@@ -49,6 +50,7 @@ inline __device__ void leaving_ends(bool asked)
 	poke(&weir_loop_leaving.asked, 0ull);
 	poke(&weir_loop_leaving.back, static_cast<unsigned long long>(end));
 	weir_loop_leaving.times++;
+	weir_loop_leaving.took[end - since < 255000 ? (end - since) / 1000 : 255]++;
 	if (end - since > weir_loop_leaving.longest)
 		weir_loop_leaving.longest = end - since;
 #else
