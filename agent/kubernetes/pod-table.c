@@ -86,8 +86,9 @@ void pod_table_deinit(struct pod_table *table)
 {
 	struct pod_entry *entry, *next;
 
-	HASH_ITER (hh, table->pods, entry, next)
+	HASH_ITER (hh, table->pods, entry, next) {
 		remove_entry(table, entry);
+	}
 }
 
 void pod_table_apply(struct pod_table *table, const struct claims *claims)
