@@ -44,8 +44,9 @@ struct parts {
 
 #define SUFFIX_SEGMENT 16 /* bases of a query, in a part */
 /* Halvings of the array between two scheduling points of a warp. One pass over 131072 queries took
- * 1.047x of the original's time with 4, and left within 25 us; with 7 1.038x and 34 us (H100). */
-#define SUFFIX_HALVINGS 10
+ * 1.047x of the original's time with 4, and left within 25 us; with 7 1.038x and 34 us. Four passes
+ * took 1.008x with 10, and left within 64 us (H100). */
+#define SUFFIX_HALVINGS 8
 
 /* Pieces that a block of a loop draws at a time. Boxes: all of a box, for their sums are carried.
  * Suffixes: all of a query, so a block reads its queries once, as in the original kernel. */
