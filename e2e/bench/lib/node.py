@@ -404,7 +404,9 @@ class Node:
         argv = [self.program("weirctl"), "--socket", f"{self.folder}/control.sock", *arguments]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
         if done.returncode != 0:
-            raise Failure(f"weirctl {arguments[0]}: {done.stderr.strip()}")
+            ended = self.agent.poll() if self.agent else None
+            more = "" if ended is None else f" (the agent has ended: {ended})"
+            raise Failure(f"weirctl {arguments[0]}: {done.stderr.strip()}{more}")
         return done.stdout
 
     def status(self):

@@ -102,5 +102,10 @@ def ask_together(bench, service, port, seconds, connections, clients=4):
     }  # fmt: skip
 
 
+def median_of(results):
+    """Each figure by itself."""
+    return {name: statistics.median(result[name] for result in results) for name in results[0]}
+
+
 def shown(result):
     return f"{result['requests_per_second']:.0f}/s, p50 {result['p50_us']:.0f} us, p99 {result['p99_us']:.0f} us"
