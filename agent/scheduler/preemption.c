@@ -108,6 +108,9 @@ static void stop_server(struct gpu *gpu, uint8_t level, uint64_t now)
 
 void preemption_set_slices(struct gpu *gpu)
 {
+	/* Nobody has come. A server comes before its first client does. */
+	if (!gpu->queues.policy)
+		return;
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct slice_rank rank = rank_of(gpu, client, client->level);
 		channels_set_slice(&client->channels,
@@ -126,8 +129,7 @@ void preemption_set_slices(struct gpu *gpu)
 void preemption_set_server(struct gpu *gpu, uint8_t level, struct channels_client *server)
 {
 	gpu->servers[level] = server;
-	if (gpu->queues.policy)
-		preemption_set_slices(gpu);
+	preemption_set_slices(gpu);
 }
 
 /* An expired hold is the client's to clear. */

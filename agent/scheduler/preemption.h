@@ -35,7 +35,7 @@ static inline bool preemption_works(const struct client *client)
 	return client->channels.usable && client->gpu->self_test.state == SELF_TEST_WORKS;
 }
 
-/* Clients of @gpu have come, gone, or changed. */
+/* Clients of @gpu have come, gone, or changed. Does nothing before the first one has come. */
 void preemption_set_slices(struct gpu *gpu);
 /* The MPS server of @level has channel groups that can be used; NULL: it has none any more. */
 void preemption_set_server(struct gpu *gpu, uint8_t level, struct channels_client *server);

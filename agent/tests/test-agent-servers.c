@@ -11,6 +11,7 @@
 
 #include "hardware/slices.h"
 #include "mps/mps-server.h"
+#include "scheduler/preemption.h"
 
 static int connect_server(unsigned level)
 {
@@ -62,6 +63,18 @@ static void servers_get_slices(void **state)
 	assert_null(gpu->servers[0]);
 	fake_leave(&low);
 	first = fake_join(NORMAL);
+}
+
+/* The GPU is configured when its first client is welcomed. That client's server may be there by
+ * then. */
+static void a_server_comes_before_its_client(void **state)
+{
+	struct channels_client server = {0};
+	struct gpu early = {.servers = {&server}};
+
+	(void)state;
+	preemption_set_slices(&early);
+	assert_int_equal(server.slice, 0);
 }
 
 static void others_are_no_servers(void **state)
@@ -140,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PIPES_TEST(servers_get_slices),
+		cmocka_unit_test(a_server_comes_before_its_client),
 		PIPES_TEST(others_are_no_servers),
 		PIPES_TEST(held_servers_stop),
 	};
