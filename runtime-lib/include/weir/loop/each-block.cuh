@@ -9,10 +9,7 @@ namespace weir
 namespace detail
 {
 
-/* From number @n on, which this block has drawn with the rest of its chunk, until there are no more
- * or the block is to leave. Returns the number with which it goes on. One barrier between two
- * bodies: the first thread draws the next chunk and looks while the others finish. */
-/* A body that returns nothing is done. */
+/* False: the body stopped in the middle. One that returns nothing is done. */
 template <class Body> inline __device__ bool run_body(loop &l, uint32_t n, Body &body)
 {
 	if constexpr (std::is_void<decltype(body(l, n))>::value) {
@@ -23,6 +20,9 @@ template <class Body> inline __device__ bool run_body(loop &l, uint32_t n, Body 
 	}
 }
 
+/* From number @n on, which this block has drawn with the rest of its chunk, until there are no more
+ * or the block is to leave. Returns the number with which it goes on. One barrier between two
+ * bodies: the first thread draws the next chunk and looks while the others finish. */
 template <uint32_t Chunk, class Body>
 inline __device__ uint32_t each_until(loop &l, uint32_t *ticket, uint32_t total, uint32_t n,
 				      Body body)
