@@ -1,5 +1,5 @@
 /* One GPU: its clients, and the right to preempt that their levels give them. demand-bits.h says
- * who has which bit, demand-words.h what the agent clears.
+ * which client has which bit, demand-words.h what the agent clears.
  *
  * When a client may no longer write a page, the page gets a new generation (shm/region.h). Clients
  * keep all generations mapped, so there are only so many, in case somebody's level is lowered again
