@@ -88,17 +88,24 @@ static void test_errors_are_corrected(void **unused)
 	assert_true(changes < 4 * runs);
 }
 
+/* Of three configurations with these rates. */
+static void search_three(struct coexec_search *search, const double rates[3][2])
+{
+	const struct coexec_space space = {.n = 3};
+
+	coexec_search_begin(search, &space, 2, WORTH);
+	while (!search->done)
+		coexec_search_feed(search, rates[search->at]);
+}
+
 /* A configuration that is hardly better does not take the place of the one in use. */
 static void test_the_best_stays(void **unused)
 {
-	const struct coexec_space space = {.n = 3};
 	static const double rates[][2] = {{0.5, 0.75}, {0.7, 0.7}, {0.8, 0.5}};
 	struct coexec_search search;
 
 	(void)unused;
-	coexec_search_begin(&search, &space, 2, WORTH);
-	while (!search.done)
-		coexec_search_feed(&search, rates[search.at]);
+	search_three(&search, rates);
 	assert_int_equal(search.best, 1);
 	for (unsigned i = 0; i < 100; i++)
 		assert_false(coexec_search_correct(&search, 1.34));
@@ -108,14 +115,11 @@ static void test_the_best_stays(void **unused)
 /* Turns are better than what is left: nothing else is tried. */
 static void test_nothing_is_worth_it(void **unused)
 {
-	const struct coexec_space space = {.n = 3};
 	static const double rates[][2] = {{0.5, 0.52}, {0.7, 0.7}, {0.5, 0.52}};
 	struct coexec_search search;
 
 	(void)unused;
-	coexec_search_begin(&search, &space, 2, WORTH);
-	while (!search.done)
-		coexec_search_feed(&search, rates[search.at]);
+	search_three(&search, rates);
 	for (unsigned i = 0; i < 10; i++)
 		assert_false(coexec_search_correct(&search, 0.8));
 }

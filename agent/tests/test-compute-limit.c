@@ -283,10 +283,9 @@ static bool room_is_made(unsigned i)
 	return world.control[i].hold && !world.clients[i].channels.stopped;
 }
 
-/* A tight objective: clients of its level make room for short work without the driver's calls. */
-static void test_short_requests(void **state)
+/* Client 0 has a tight objective; 1 and 2 of its level have much work, and the turn is 1's. */
+static void come_with_objective(void)
 {
-	(void)state;
 	scheduler_set_policy(&world.scheduler, policy_find("wfq"));
 	come_with(0, 1, 0);
 	come_with(1, 1, 0);
@@ -298,6 +297,13 @@ static void test_short_requests(void **state)
 	look_after(MS);
 	work(2, 50 * MS);
 	look_after(MS);
+}
+
+/* A tight objective: clients of its level make room for short work without the driver's calls. */
+static void test_short_requests(void **state)
+{
+	(void)state;
+	come_with_objective();
 	assert_false(world.control[1].hold);
 	assert_true(world.clients[2].channels.stopped);
 	hardware.stands[2] = true;
@@ -333,17 +339,7 @@ static void test_short_requests(void **state)
 static void test_short_request_between_turns(void **state)
 {
 	(void)state;
-	scheduler_set_policy(&world.scheduler, policy_find("wfq"));
-	come_with(0, 1, 0);
-	come_with(1, 1, 0);
-	come_with(2, 1, 0);
-	come_with(3, 2, 0);
-	world.tenants[0].slo = OBJECTIVE_TIGHT / 10;
-	change();
-	work(1, 50 * MS);
-	look_after(MS);
-	work(2, 50 * MS);
-	look_after(MS);
+	come_with_objective();
 	hardware.stands[2] = true;
 	while (!world.control[1].hold)
 		look_after(MS);

@@ -51,15 +51,20 @@ __device__ void copy_all(loop &l, uint64_t *out, const char *text, uint64_t part
 				 });
 	});
 }
-} // namespace
-extern "C" __global__ void copy_file(weir::loop_args args, uint64_t *out, const char *text,
-				     uint64_t part)
+
+__device__ void run_copy(const weir::loop_args &args, uint64_t *out, const char *text, uint64_t part, int flags)
 {
 	loop main(args);
 	main.run([=](loop &l) {
 		if (blockIdx.x == 0)
-			copy_all(l, out, text, part, 0);
+			copy_all(l, out, text, part, flags);
 	});
+}
+} // namespace
+extern "C" __global__ void copy_file(weir::loop_args args, uint64_t *out, const char *text,
+				     uint64_t part)
+{
+	run_copy(args, out, text, part, 0);
 }
 /* Reads four parts of n bytes of the file at @text, and closes it at once. out[0]: bytes; out[1]:
  * reads that failed; out[2]: what the close says. Behind the file's end the close cancels them. The parts are behind out[64]. */
@@ -90,9 +95,5 @@ extern "C" __global__ void read_parts(weir::loop_args args, uint64_t *out, const
 extern "C" __global__ void copy_direct(weir::loop_args args, uint64_t *out, const char *text,
 				       uint64_t part)
 {
-	loop main(args);
-	main.run([=](loop &l) {
-		if (blockIdx.x == 0)
-			copy_all(l, out, text, part, 040000);
-	});
+	run_copy(args, out, text, part, 040000);
 }
