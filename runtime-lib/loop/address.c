@@ -108,14 +108,14 @@ int address_listen(const char *text, int backlog, int least, uint16_t *port)
 		remove_dead(&address, size);
 	else
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&address, size) < 0 || listen(fd, backlog) < 0) {
+	/* Connections inherit the least size; Unix sockets have none. */
+	bool has_least = least > 1 && address.ss_family != AF_UNIX;
+	if ((has_least && setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)) < 0) ||
+	    bind(fd, (struct sockaddr *)&address, size) < 0 || listen(fd, backlog) < 0) {
 		r = -errno;
 		close(fd);
 		return r;
 	}
-	/* Connections inherit it. */
-	if (least > 1)
-		setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
 	*port = port_of(fd);
 	return fd;
 }
