@@ -83,16 +83,25 @@ double host_leaving_us(CUmodule module)
 	struct leaving leaving;
 	CUdeviceptr on_gpu;
 	unsigned long long left = 0;
-	unsigned us = 0;
+	size_t size;
+	unsigned us;
 
 	CU(cuCtxSynchronize());
-	CU(cuModuleGetGlobal(&on_gpu, NULL, module, "weir_loop_leaving"));
+	CU(cuModuleGetGlobal(&on_gpu, &size, module, "weir_loop_leaving"));
+	if (size != sizeof(leaving))
+		workload_fail("weir_loop_leaving has %zu bytes, not %zu", size, sizeof(leaving));
 	CU(cuMemcpyDtoH(&leaving, on_gpu, sizeof(leaving)));
-	while (us < countof(leaving.took) && 100 * (left += leaving.took[us]) < 99 * leaving.times)
-		us++;
-	fprintf(stderr, "loop: left %llu times, within %u us 99 times of 100, %.1f us at most\n",
-		leaving.times, us + 1, (double)leaving.longest / 1e3);
-	return leaving.times ? us + 1 : 0;
+	for (us = 0; us + 1 < countof(leaving.took); us++) {
+		left += leaving.took[us];
+		if (100 * left >= 99 * leaving.times)
+			break;
+	}
+	/* The last word has all that took longer. */
+	bool is_known = us + 1 < countof(leaving.took);
+	double within = is_known ? us + 1 : (double)leaving.longest / 1e3;
+	fprintf(stderr, "loop: left %llu times, within %.1f us 99 times of 100, %.1f us at most\n",
+		leaving.times, within, (double)leaving.longest / 1e3);
+	return leaving.times ? within : 0;
 }
 
 double host_seconds(uint64_t since)
