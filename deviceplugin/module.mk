@@ -12,7 +12,7 @@ $(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.
 
 # Everything except main(), for the tests. kubelet-rpc: gRPC and messages, also for the tests' kubelet.
 LIBRARIES += kubelet-rpc plugin
-kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c \
+kubelet-rpc_SRC       := $(wildcard deviceplugin/rpc/*.c) deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c \
                          deviceplugin/dra-v1.pb-c.c
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)

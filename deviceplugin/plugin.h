@@ -17,7 +17,7 @@
 #include "dra/dra.h"
 #include "driver.h"
 #include "inventory.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 #include "service.h"
 #include "weir/http.h"
 #include "weir/loop.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rpc.h"
+#include "rpc/rpc.h"
 
 #define STREAMS_MAX 8u /* open ListAndWatch calls; the kubelet has one */
 

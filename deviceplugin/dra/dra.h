@@ -15,7 +15,7 @@
 #include "dra/preparer.h"
 #include "dra/publisher.h"
 #include "dra/sweep.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 #include "weir/loop.h"
 
 struct config;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "dra-v1.pb-c.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 #include "weir/loop.h"
 
 #define KEPT_PERIOD (10 * NS_PER_S)

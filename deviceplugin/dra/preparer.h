@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "codec.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 
 struct api_client;
 struct config;

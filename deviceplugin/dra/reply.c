@@ -1,7 +1,7 @@
 #include "dra/reply.h"
 
 #include "codec.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 #include "weir/base.h"
 
 void reply_with(struct rpc_call *call, const ProtobufCMessage *message)

@@ -12,7 +12,7 @@
 
 #include "codec.h"
 #include "dra-v1.pb-c.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 #include "weir/base.h"
 #include "weir/log.h"
 #include "weir/loop.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "codec.h"
-#include "rpc.h"
+#include "rpc/rpc.h"
 #include "weir/loop.h"
 
 struct fake_kubelet {
