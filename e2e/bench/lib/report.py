@@ -3,6 +3,7 @@
 import datetime
 import json
 import subprocess
+import time
 import typing
 
 PASS, FAIL, NOTE, NOT_RUN = "PASS", "FAIL", "", "not run"
@@ -50,6 +51,7 @@ class Report:
 
     def __init__(self, experiment, simulated=False):
         self.experiment, self.simulated, self.rows, self.cuts = experiment, simulated, [], []
+        self.began = time.monotonic()
 
     def add(self, what, figure, unit="", bound="", verdict=NOTE, baselines=""):
         """A row without a bound, unless one of the methods below fills it in."""
@@ -93,6 +95,7 @@ class Report:
             "command": command,
             "gpu": gpu,
             "driver": driver,
+            "seconds": round(time.monotonic() - self.began),
             "rows": self.rows,
             "cut": "; ".join(self.cuts),
         }
