@@ -36,12 +36,14 @@ EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measur
 SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end;
 COMPARES = 0.6  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
 TAILS = 0.1  # of HIGH's times: the shortest and the longest that do not count
+LOWS = tuple(papers.FLEP)  # each beside each other one
+SERVED = 2  # of these, as many run below the services
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
 POINT, POINT_SETTLE = 0.15, 0.1  # seconds of a measurement of the curve; before that
 AGAIN = 2  # further measurements of `needed` and the best point, where `needed` misses the bound
 CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and nothing is measured again
-SWEEP_SECONDS = 100  # of all curves: no further pair is begun later
+SWEEP_SECONDS = 200  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
 GAP_MS, REQUESTS_SECONDS = 8, 2.0
@@ -74,9 +76,12 @@ def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE):
 
 
 def pairs(bench, lows, highs):
-    """LOW to rows of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same)."""
+    """LOW to rows of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same). Without Weir one LOW is there at a time: a server
+    has 48 clients at most."""
     pool, found = pool_of(bench), {}
+    pool.ensure("MPS", [jobs[0] for jobs in highs.values()])
     for a, low in lows.items():
+        pool.ensure("MPS", [low])
         plain, alone = beside(bench, "MPS", low, None)[1], beside(bench, "Weir", low, None)[1]
         rows = {}
         for b, jobs in highs.items():
@@ -89,8 +94,10 @@ def pairs(bench, lows, highs):
             told = ", ".join(f"{us:.0f} us and {100 * part:.1f} %" for us, part in zip(rows[b][0], lost))
             print(f"    {a}_{b}: MPS, temporal, spatial: HIGH's time and LOW's loss {told}", flush=True)
         found[a] = rows
+        pool.leave("MPS", [low])
         evictions = pool.clients([low])[0]["evictions"]
         print(f"    {a}: {evictions} evictions so far", flush=True)
+    pool.leave("MPS", [jobs[0] for jobs in highs.values()])
     return found
 
 
@@ -254,15 +261,11 @@ def few_beside_large(bench, lows, parts):
     of = ("NN", "MD") if short else tuple(papers.FLEP)
     highs = {b: [trivial(pool, b, copy) for copy in ("", WHOLE.name, NEEDED.name)] for b in of}
     governed = [job for jobs in highs.values() for job in jobs[1:]]
-    bench.report.cut(f"{sum(b != a for a in lows for b in highs)} of FLEP's 56 pairs: LOW is {', '.join(lows)}")
     pool.ensure("Weir", governed)
     leaving = sum(client["leavesPart"] for client in pool.clients(lows.values()))
     bench.report.holds("LOW may leave a part of the GPU", leaving == len(lows), f"{leaving} of {len(lows)} clients")
     if PAIRS in parts:
-        plain = [*lows.values(), *(jobs[0] for jobs in highs.values())]
-        pool.ensure("MPS", plain)
         judge_pairs(bench, pairs(bench, lows, highs))
-        pool.leave("MPS", plain)  # a server has 48 clients at most
     if CURVES in parts:
         sweep(bench, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
     pool.leave("Weir", governed)
@@ -271,11 +274,13 @@ def few_beside_large(bench, lows, parts):
 def run(bench):
     pool, short = pool_of(bench), bench.node.simulated
     parts = bench.part_of(PARTS)
-    lows = {a: papers.large(a) for a in papers.LARGE[: 1 if short else None]}
+    few = PAIRS in parts or CURVES in parts
+    lows = {a: papers.large(a) for a in LOWS[: 1 if short else None if few else SERVED]}
     pool.ensure("Weir", list(lows.values()))
-    if PAIRS in parts or CURVES in parts:
+    if few:
         few_beside_large(bench, lows, parts)
-    some = dict(list(lows.items())[:2])
+    some = dict(list(lows.items())[:SERVED])
+    pool.leave("Weir", [low for a, low in lows.items() if a not in some])
     if SERVICE in parts:
         few_blocks(bench, some)
     if NETWORKS not in parts:
