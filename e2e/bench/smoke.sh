@@ -27,7 +27,7 @@ has_figures() { # NAME
     python3 -c '
 import json, sys
 record = json.load(open(sys.argv[1]))
-assert record["experiment"] == sys.argv[2] and record["rows"] and record["command"] and record["gpu"] == "simulated GPU"
+assert record["experiment"] == sys.argv[2] and record["seconds"] >= 0 and record["rows"] and record["command"] and record["gpu"] == "simulated GPU"
 assert all(row["verdict"] in ("PASS", "") for row in record["rows"])' "$tmp/out/$1.json" "$1"
 }
 
@@ -95,9 +95,9 @@ check "loops: and without MPS, as the end of another server is" judges_faults lo
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
 runs_queue() {
-    run coexec --only coexec --parts queue && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 3
+    run coexec --only coexec --parts queue && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 4
 }
-check "coexec: the queue alone" runs_queue
+check "coexec: the queues alone" runs_queue
 all mps mps-deaths
 # The others are the same code, and take as long again.
 all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice

@@ -34,7 +34,6 @@ BOUNDED = Tenant("bounded", "low", sms=60)
 TENANTS = (*SLOTS, RATED, Tenant("partner", "low"), BOUNDED, Tenant("plain-a", "low"), Tenant("plain-b", "low"))
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9)
-SENSITIVE, PARTNERS = "GCEDD", ("MM", "VA", "BS", "RED", "PF", "HST")
 PARTNERS_OF = {"mps": 6, "timeslice": 3}  # how many of them
 SENSITIVE_US, PARTNER_US = 500, 2000  # of a launch
 SETTLE, SECONDS = 0.3, 1.0  # of PTX: before the time that counts, and that
@@ -50,6 +49,10 @@ NETWORK_SETTLE = 1.5  # of requests before that: with `needed` it finds out whet
 def job(name, us, tenant=""):
     workload, kernel = KERNELS[name]
     return Job(workload, kernel=kernel, us=us, tenant=tenant)
+
+
+SENSITIVE = "GCEDD"
+PARTNERS = {name: job(name, PARTNER_US) for name in ("MM", "VA", "BS", "RED", "PF", "HST")}
 
 
 def change(bench, key, value, of):
@@ -118,11 +121,11 @@ def ptx(bench):
         bench.report.cut(f"{len(names)} of {len(PARTNERS)} partners")
     high, found = job(SENSITIVE, SENSITIVE_US, RATED.name), Found(bench, f"PTX, {SENSITIVE}")
     for mode in (pool.base, "Weir"):
-        pool.ensure(mode, [high, *(job(name, PARTNER_US) for name in names)])
+        pool.ensure(mode, [high, *(PARTNERS[name] for name in names)])
     base = {}
     high_alone, high_plain = (rates_of(bench, mode, [high])[0] for mode in ("Weir", pool.base))
     for name in names:
-        low = job(name, PARTNER_US)
+        low = PARTNERS[name]
         alone = [high_alone, rates_of(bench, "Weir", [low])[0]]
         plain = [high_plain, rates_of(bench, pool.base, [low])[0]]
         base[name] = [100 * r / a for r, a in zip(rates_of(bench, pool.base, [high, low]), plain)]

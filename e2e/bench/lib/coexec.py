@@ -19,7 +19,18 @@ COMPUTE = {
     "MD5": ("md5-search", "md5_search"), "MRI": ("magnetic-resonance", "resonance"), "CP": ("cutoff-potential", "cutoff_potential"),
     "MM": ("matrix-multiply", "matrix_multiply"), "GCEDD": ("canny", "canny_gauss"),
 }  # fmt: skip
-KERNELS = {**MEMORY, **COMPUTE}
+# Of FlexSched's table 2, the others.
+BALANCED = {
+    "BS": ("black-scholes", "black_scholes"), "SPMV": ("sparse-multiply", "sparse_multiply"),
+    "CCONV": ("convolution", "convolve_columns"), "RCONV": ("convolution", "convolve_rows"),
+    "SCEDD": ("canny", "canny_sobel"), "NCEDD": ("canny", "canny_thin"), "HCEDD": ("canny", "canny_follow"),
+    "PF": ("path-find", "path_find"),
+}  # fmt: skip
+KERNELS = {**MEMORY, **COMPUTE, **BALANCED}
+FLEXSCHED = ("HST", "VA", "RED", "GCEDD", "MM", *BALANCED)  # table 2
+# The data of a slice stay in the L2 cache from pass to pass: in slices alone, triads are 2.3 times as fast as native ones. So the form
+# of these is not left to libweir's choice.
+PERSISTENT = {*MEMORY, "BS", "SPMV", "CCONV", "RCONV"}
 US = 2000  # of a launch
 UNBOUNDED = 32  # workers on an SM: more than fit, so launches are in a form, but not bounded
 SKIPPED, SECONDS = 0.06, 0.12  # of a co-run: first seconds, in which launches with the former bound end; those that count
@@ -255,31 +266,34 @@ def makespan(pool, mode, jobs, rounds, apart_ms):
 
 
 class Kernels:
-    """Workers of all kernels @names, in each way of sharing, with their forms found. @alone: us of a round without Weir."""
+    """Workers of kernels, in each way of sharing, with their forms found. @alone: us of a round without Weir."""
 
     def __init__(self, bench, names, slices=True):
-        self.pool, self.names = pool_of(bench), list(names)
+        self.pool = pool_of(bench)
+        self.plain, self.sliced, self.clients, self.alone, self.parts = {}, {}, {}, {}, {}
         if bench.node.simulated:
             bench.node.simulate("sm_blocks = 4\n")
-        # The data of a slice stay in the L2 cache from pass to pass: in slices alone, triads are 2.3 times as fast as native
-        # ones. So memory-bound kernels are not left to libweir's choice. On the simulated GPU times are no guide to the form.
-        forced = self.names if bench.node.simulated else MEMORY
-        self.plain = {name: job_of(name, form="persistent" if name in forced else "") for name in self.names}
-        self.sliced = {name: job_of(name, form="sliced") for name in self.names} if slices else {}
-        self.pool.ensure("MPS", self.plain.values())
-        self.pool.ensure("Weir", [*self.plain.values(), *self.sliced.values()])
+        self.add(names, slices)
+
+    @property
+    def names(self):
+        return list(self.plain)
+
+    def add(self, names, slices=False):
+        """Those of @names that are not there yet. They take turns afterwards. On the simulated GPU times are no guide to the form."""
+        names = [name for name in names if name not in self.plain]
+        plain = {name: job_of(name, form="persistent" if self.pool.node.simulated or name in PERSISTENT else "") for name in names}
+        sliced = {name: job_of(name, form="sliced") for name in names if slices}
+        self.pool.ensure("MPS", plain.values())
+        self.pool.ensure("Weir", [*plain.values(), *sliced.values()])
         self.pool.wait_known()
         self.pool.node.weirctl("policy", "levels")
-        self.clients = numbers(self.pool, list(self.plain.values()))
-        self.alone = {}
-        for name in self.names:
-            us = self.pool.alone["MPS", self.plain[name]]
-            self.alone[self.plain[name]] = us
-            if slices:
-                self.alone[self.sliced[name]] = us
-        self.parts = {name: form(self.pool, self.clients, job) for name, job in self.plain.items()}
-        for name, parts in self.parts.items():
-            print(f"    {name}: {self.alone[self.plain[name]]:.0f} us, parts of an SM {json.dumps(parts)}", flush=True)
+        self.plain, self.sliced = self.plain | plain, self.sliced | sliced
+        self.clients |= numbers(self.pool, list(plain.values()))
+        for name, job in plain.items():
+            self.alone |= dict.fromkeys(filter(None, (job, sliced.get(name))), self.pool.alone["MPS", job])
+            self.parts[name] = form(self.pool, self.clients, job)
+            print(f"    {name}: {self.alone[job]:.0f} us, parts of an SM {json.dumps(self.parts[name])}", flush=True)
 
     def turns(self, jobs):
         """Speed-up over sequential of @jobs that take turns under Weir."""
