@@ -128,7 +128,8 @@ test-protocol_LIBS   := -lcmocka
 test-file_SRC    := runtime-lib/tests/test-file.c
 test-file_STATIC := base
 test-file_LIBS   := -lcmocka
-GUEST_TESTS := test-guest test-guest-pipes test-guest-queue test-guest-capture test-guest-gates test-guest-levels test-guest-rates
+GUEST_TESTS := test-guest test-guest-pipes test-guest-queue test-guest-capture test-guest-gates test-guest-progress test-guest-priority \
+               test-guest-levels test-guest-rates
 UNIT_TESTS += $(GUEST_TESTS)
 define guest-settings
 $1_SRC      := $(addprefix runtime-lib/tests/,$1.c guest.c fake-agent.c)

@@ -4,6 +4,7 @@
 #include "weir/protocol.h"
 
 #include <stdbool.h>
+#include <unistd.h>
 
 struct fake_agent {
 	char socket_path[64];
