@@ -156,8 +156,8 @@ FORMED_TESTS := test-first-launch test-preempt test-preempt-chains test-preempt-
                 test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time
 INSIDE_TESTS := test-ahead test-gates-beside test-loops test-overrun test-channel-groups test-expect test-expect-later test-stream-level \
                 test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code \
-                test-function test-function-end test-launch-path test-predict $(FORMED_TESTS) test-demand test-demand-pages \
-                test-demand-pages-change test-need-choice test-level-change test-profile
+                test-function test-function-answers test-function-origin test-function-end test-launch-path test-predict $(FORMED_TESTS) \
+                test-demand test-demand-pages test-demand-pages-change test-need-choice test-level-change test-profile
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -172,7 +172,7 @@ $(foreach t,limit context agent wait code,$(eval test-memory-$t_SRC += runtime-l
 test-memory-agent_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
 test-demand_LDFLAGS := -Wl,--wrap=worker_wake
 test-autotune-length_LDFLAGS := -Wl,--wrap=client_now
-$(foreach t,test-ahead test-profile test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
+$(foreach t,test-ahead test-profile $(filter test-function%,$(INSIDE_TESTS)),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 test-profile_SRC += runtime-lib/tests/formed.c
 $(foreach t,$(FORMED_TESTS),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-expect test-expect-later,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/hinted.c))
