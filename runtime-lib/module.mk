@@ -153,7 +153,7 @@ weir-inside_CFLAGS   := -Wno-deprecated-declarations
 weir-inside_DEPS     := $(GEN)/forward-names.inc
 # Kernels that have forms.
 FORMED_TESTS := test-first-launch test-preempt test-preempt-chains test-preempt-spatial test-preempt-workers test-preempt-dependent \
-                test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time
+                test-autotune test-autotune-waiting test-autotune-same-level test-autotune-length test-autotune-max-blocking-time
 INSIDE_TESTS := test-ahead test-gates-beside test-loops test-overrun test-channel-groups test-expect test-expect-later test-stream-level \
                 test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code \
                 test-function test-function-answers test-function-origin test-function-end test-launch-path test-predict $(FORMED_TESTS) \
