@@ -180,18 +180,16 @@ $(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-s
 $(foreach t,test-demand-pages test-demand-pages-change test-need-choice,$(eval $t_SRC += runtime-lib/tests/needing.c))
 $(foreach t,test-demand test-demand-pages-change,$(eval $t_SRC += runtime-lib/tests/catch.c))
 # Without the rest of libweir: the autotuner is pure.
-UNIT_TESTS += test-autotune-core test-autotune-profile
-test-autotune-core_SRC    := runtime-lib/tests/test-autotune-core.c $(wildcard runtime-lib/autotune/*.c)
-test-autotune-core_STATIC := base
-test-autotune-core_LIBS   := -lcmocka -lm
-test-autotune-profile_SRC    := runtime-lib/tests/test-autotune-profile.c $(wildcard runtime-lib/autotune/*.c)
-test-autotune-profile_STATIC := base
-test-autotune-profile_LIBS   := -lcmocka -lm
+AUTOTUNER_TESTS := test-autotune-core test-autotune-trace test-autotune-profile
+UNIT_TESTS += $(AUTOTUNER_TESTS)
+$(foreach t,$(AUTOTUNER_TESTS),$(eval $t_SRC    := runtime-lib/tests/$t.c $(wildcard runtime-lib/autotune/*.c)))
+$(foreach t,$(AUTOTUNER_TESTS),$(eval $t_STATIC := base))
+$(foreach t,$(AUTOTUNER_TESTS),$(eval $t_LIBS   := -lcmocka -lm))
 UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/preempt/image.c
 test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
-LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-need-trial test-autotune-core test-autotune-profile test-image \
+LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-need-trial $(AUTOTUNER_TESTS) test-image \
                  $(GUEST_TESTS) $(INSIDE_TESTS)
 $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 
