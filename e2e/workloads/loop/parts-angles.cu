@@ -15,7 +15,7 @@ SPLIT_PORT(angle_pairs,
 	   angle_part({a, b, na, nb, limits, counts, same}, p, n))
 
 /* The counts in shared memory go to device memory when the block leaves. */
-extern "C" __global__ void __launch_bounds__(ANGLE_THREADS, SM_THREADS / ANGLE_THREADS)
+extern "C" __global__ void __launch_bounds__(ANGLE_THREADS, ANGLE_SM_THREADS / ANGLE_THREADS)
 	angle_pairs_loop(weir::loop_args args, const float4 *a, const float4 *b, unsigned na, unsigned nb,
 			 const float *limits, unsigned long long *counts, int same, parts p)
 {

@@ -14,25 +14,30 @@ struct angle_work {
 	int same;
 };
 
-/* The counts of a block that are not in angle_work::counts yet. */
-static __device__ unsigned *angle_bins()
-{
-	__shared__ unsigned bins[ANGLE_BINS];
+/* Of a block, in shared memory. It is one variable, for the inner loop then keeps one address. */
+struct angle_block {
+	unsigned bins[ANGLE_BINS]; /* the counts that are not in angle_work::counts yet */
+	float4 others[ANGLE_THREADS];
+};
 
-	return bins;
+static __device__ angle_block &angle_here()
+{
+	__shared__ angle_block here;
+
+	return here;
 }
 
 static __device__ void angle_begin()
 {
 	if (threadIdx.x < ANGLE_BINS)
-		angle_bins()[threadIdx.x] = 0;
+		angle_here().bins[threadIdx.x] = 0;
 }
 
 static __device__ void angle_end(const angle_work &work)
 {
 	__syncthreads();
 	if (threadIdx.x < ANGLE_BINS)
-		atomicAdd(&work.counts[threadIdx.x], (unsigned long long)angle_bins()[threadIdx.x]);
+		atomicAdd(&work.counts[threadIdx.x], (unsigned long long)angle_here().bins[threadIdx.x]);
 }
 
 static __device__ float4 angle_point(const angle_work &work, unsigned block)
@@ -46,14 +51,15 @@ static __device__ float4 angle_point(const angle_work &work, unsigned block)
 template <unsigned Count>
 static __device__ void angle_tile(const angle_work &work, unsigned block, unsigned begin, float4 mine)
 {
-	__shared__ float4 others[Count];
+	float4 *others = angle_here().others;
 	unsigned i = block * ANGLE_THREADS + threadIdx.x;
 
 	__syncthreads();
 	if (threadIdx.x < Count && begin + threadIdx.x < work.nb)
 		others[threadIdx.x] = work.b[begin + threadIdx.x];
 	__syncthreads();
-	for (unsigned j = 0; j < Count && begin + j < work.nb && i < work.na; j++) {
+	const unsigned count = i < work.na ? min(Count, work.nb - begin) : 0;
+	for (unsigned j = 0; j < count; j++) {
 		float cosine = mine.x * others[j].x + mine.y * others[j].y + mine.z * others[j].z;
 		unsigned low = 0, high = ANGLE_BINS;
 
@@ -67,7 +73,7 @@ static __device__ void angle_tile(const angle_work &work, unsigned block, unsign
 			else
 				high = middle;
 		}
-		atomicAdd(&angle_bins()[low], 1);
+		atomicAdd(&angle_here().bins[low], 1);
 	}
 }
 
