@@ -25,10 +25,14 @@ extern "C" __global__ void __launch_bounds__(ANGLE_THREADS, ANGLE_SM_THREADS / A
 	loop_over<1, nothing>(
 		args, p,
 		[=](weir::loop &, unsigned i, nothing &) {
-			unsigned n = i / ANGLE_PIECES;
+			unsigned n = i / ANGLE_PIECES, block = n % p.grid[0], segment = n / p.grid[0];
 
-			angle_piece<ANGLE_PIECE>(work, n % p.grid[0],
-						 n / p.grid[0] * ANGLE_SEGMENT + i % ANGLE_PIECES * ANGLE_PIECE);
+			/* Of @same a half of the pieces has no pairs, and the first segments have the most of
+			 * them. With every other block from behind, there are always pieces that have. */
+			if (block % 2)
+				segment = p.grid[1] - 1 - segment;
+			angle_piece<ANGLE_PIECE>(work, block,
+						 segment * ANGLE_SEGMENT + i % ANGLE_PIECES * ANGLE_PIECE);
 		},
 		[=] { angle_end(work); });
 }
