@@ -36,7 +36,8 @@ static uint64_t mean_of(const struct slice_rank *rank)
 	return rank->steady ? steady_mean(rank) : SLICE_SHARE;
 }
 
-/* By weight. If the smallest slice would be too short, all are longer. */
+/* By weight. If the smallest slice would be too short, all are longer. What restoring takes of a
+ * slice comes on top: it is as long in each. */
 static uint64_t share_of(const struct slice_rank *rank)
 {
 	uint64_t total = mean_of(rank) * rank->n;
@@ -46,7 +47,8 @@ static uint64_t share_of(const struct slice_rank *rank)
 
 	if (least < shortest)
 		total = total * shortest / larger(least, 1);
-	return smaller(larger(total * rank->weight / weights, shortest), SLICE_ABOVE);
+	uint64_t slice = larger(total * rank->weight / weights, shortest);
+	return smaller(slice + (rank->above ? 0 : SLICE_RESTORE), SLICE_ABOVE);
 }
 
 uint64_t slice_for(const struct slice_rank *rank)

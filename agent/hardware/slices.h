@@ -15,6 +15,7 @@
  *    short as the driver's: who comes waits for one of them.
  *  - A client with nobody above gets so long a slice that it is never interrupted by those below.
  *  - Same-level clients with nobody above get slices by weight, together 10 ms for each of them.
+ *    On top of each comes what restoring takes of it. Otherwise small parts would be too small.
  * The hardware ends a slice late by a time that depends on the kernels. With 5 ms parts were up
  * to 1.1 points off and 5 % of the time went to switches, with 10 ms 0.6 points and 3 % (H100).
  * Longer ones let each wait, and beside a client with a compute limit of 30 % slices of 20 ms gave
@@ -39,6 +40,7 @@
 /* Of several same-level clients, nobody above: the mean, and the shortest. */
 #define SLICE_SHARE     10000u
 #define SLICE_SHARE_MIN 2000u
+#define SLICE_RESTORE   80u /* goes into restoring what ran, of each slice (README.md) */
 /* If all of them always have work: the longest mean, and what a part may be off in a window. */
 #define SLICE_STEADY     20000u
 #define SLICE_STEADY_OFF 12000u

@@ -58,5 +58,6 @@ uint64_t sim_slice(const struct sim *sim, const struct actor *actor)
 			slice_rank_add(&rank, other->weight);
 	}
 	uint64_t us = slice_for(&rank);
-	return us == SLICE_DEFAULT ? options->slice : us * NS_PER_US;
+	/* What restoring takes is a part of `switching`. */
+	return us == SLICE_DEFAULT ? options->slice : (us - SLICE_RESTORE) * NS_PER_US;
 }

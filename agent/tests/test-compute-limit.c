@@ -198,7 +198,7 @@ static void test_slices(void **state)
 	assert_false(world.control[0].hold || world.control[1].hold);
 	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
-	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE + SLICE_RESTORE);
 	/* Somebody is above: they take turns. */
 	come_with(2, 2, 0);
 	assert_false(world.gpu.sliced);
@@ -251,14 +251,14 @@ static void test_slices_of_ffs(void **state)
 	assert_false(world.control[0].hold || world.control[1].hold);
 	assert_false(world.control[0].flags &
 		     WEIR_CONTROL_CONTENDED); /* though its launch is long */
-	assert_int_equal(world.clients[0].channels.slice, 12000);
+	assert_int_equal(world.clients[0].channels.slice, 12000 + SLICE_RESTORE);
 	world.gpu.queues.settings.max_overhead = 100000; /* millionths */
 	preemption_set_slices(&world.gpu);
-	assert_int_equal(world.clients[0].channels.slice, 3600);
+	assert_int_equal(world.clients[0].channels.slice, 3600 + SLICE_RESTORE);
 	world.gpu.queues.settings.max_overhead = 30000;
 	world.tenants[1].compute_limit = 30;
 	preemption_set_slices(&world.gpu);
-	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_SHARE + SLICE_RESTORE);
 	world.tenants[1].compute_limit = 0;
 	go(3);
 	/* Below others its rounds are turns, and longer than without stops. */

@@ -3,6 +3,7 @@
  * shorter than a run. */
 #include "scheduler-world.h"
 
+#include "hardware/slices.h"
 #include "scheduler/preemption.h"
 
 #include <stdio.h>
@@ -130,7 +131,7 @@ static void choose_client(struct machine *machine)
 	if (next == machine->on)
 		return;
 	machine->on = next;
-	machine->slice = 0;
+	machine->slice = machine->hardware ? SLICE_RESTORE * NS_PER_US : 0;
 	machine->switching = machine->mps ? 0 : SWITCH;
 	machine->switches += !machine->mps;
 }
@@ -317,7 +318,8 @@ static unsigned n_held(void)
 static void assert_slices(uint64_t us_of_share)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)
-		assert_int_equal(world.clients[i].channels.slice, shares[i] * us_of_share);
+		assert_int_equal(world.clients[i].channels.slice,
+				 shares[i] * us_of_share + SLICE_RESTORE);
 }
 
 /* Where the hardware can, it shares the GPU among clients that always have work, however their
