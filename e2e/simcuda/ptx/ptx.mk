@@ -4,7 +4,7 @@ simptx_SRC := $(foreach room,program execute execute/async parse decode load,$(w
 # Loops over the lanes become vectors; a * b + c stays two roundings.
 simptx_CFLAGS := -O3 -ffp-contract=off -Wno-pass-failed
 
-PTX_TESTS := test-ptx-int test-ptx-float test-ptx-control test-ptx-memory test-ptx-text test-ptx-nvcc test-ptx-async
+PTX_TESTS := test-ptx-int test-ptx-float test-ptx-control test-ptx-barrier test-ptx-memory test-ptx-text test-ptx-nvcc test-ptx-async
 UNIT_TESTS += $(PTX_TESTS)
 define ptx-test
 $1_SRC    := e2e/simcuda/tests/$1.c e2e/simcuda/tests/ptx-fixture.c

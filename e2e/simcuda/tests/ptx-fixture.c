@@ -1,5 +1,6 @@
 #include "ptx-fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -70,6 +71,37 @@ void fixture_must_run(struct ptx_module *module, const char *kernel, struct ptx_
 
 	if (r)
 		fail_msg("%s: %d, line %d: %s", kernel, r, error.line, error.message);
+}
+
+int fixture_block(const char *text, uint32_t threads, uint32_t dynamic_shared, const void *params,
+		  struct ptx_error *error)
+{
+	struct ptx_module *module = fixture_load(text);
+	int r = fixture_run(module, "k", DIM(1), DIM(threads), dynamic_shared, params, error);
+
+	ptx_module_free(module);
+	return r;
+}
+
+void fixture_block_runs(const char *text, uint32_t threads, uint32_t dynamic_shared,
+			const void *params)
+{
+	struct ptx_error error;
+	int r = fixture_block(text, threads, dynamic_shared, params, &error);
+
+	if (r)
+		fail_msg("%d, line %d: %s", r, error.line, error.message);
+}
+
+void fixture_block_faults(const char *text, uint32_t threads, uint32_t dynamic_shared,
+			  const void *params, const char *message)
+{
+	struct ptx_error error;
+
+	assert_int_equal(fixture_block(text, threads, dynamic_shared, params, &error), -EFAULT);
+	if (!strstr(error.message, message))
+		fail_msg("'%s' is not in '%s'", message, error.message);
+	assert_true(error.line > 0);
 }
 
 static const char head[] = PTX_HEAD

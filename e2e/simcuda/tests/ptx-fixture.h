@@ -25,6 +25,16 @@ int fixture_run(struct ptx_module *module, const char *kernel, struct ptx_dim gr
 void fixture_must_run(struct ptx_module *module, const char *kernel, struct ptx_dim grid,
 		      struct ptx_dim block, uint32_t dynamic_shared, const void *params);
 
+/* One block of @threads of the text's kernel `k`. */
+int fixture_block(const char *text, uint32_t threads, uint32_t dynamic_shared, const void *params,
+		  struct ptx_error *error);
+/* The same, and it must succeed, */
+void fixture_block_runs(const char *text, uint32_t threads, uint32_t dynamic_shared,
+			const void *params);
+/* or fault in a line of the text, with @message in what it says. */
+void fixture_block_faults(const char *text, uint32_t threads, uint32_t dynamic_shared,
+			  const void *params, const char *message);
+
 /* An instruction and its expected result. Registers %h, %r and %d have 16, 32 and 64 bits. Numbers
  * 1 to 4 hold in[0] to in[3], cut to their width; %p1 to %p4 tell whether these are odd. The result
  * is number 0 of the first kind that the text names. */

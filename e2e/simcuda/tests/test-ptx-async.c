@@ -18,30 +18,24 @@
 static int run(const char *text, uint32_t threads, const void *in, void *out,
 	       struct ptx_error *error)
 {
-	struct ptx_module *module = fixture_load(text);
 	const void *params[] = {in, out};
-	int r = fixture_run(module, "k", DIM(1, 1, 1), DIM(threads, 1, 1), 0, params, error);
 
-	ptx_module_free(module);
-	return r;
+	return fixture_block(text, threads, 0, params, error);
 }
 
 static void must_run(const char *text, uint32_t threads, const void *in, void *out)
 {
-	struct ptx_error error;
+	const void *params[] = {in, out};
 
-	if (run(text, threads, in, out, &error))
-		fail_msg("line %d: %s", error.line, error.message);
+	fixture_block_runs(text, threads, 0, params);
 }
 
 static void must_fault(const char *text, const char *message)
 {
 	uint32_t words[64] __attribute__((aligned(16))) = {0};
-	struct ptx_error error;
+	const void *params[] = {words, words};
 
-	assert_int_equal(run(text, 1, words, words, &error), -EFAULT);
-	if (!strstr(error.message, message))
-		fail_msg("%s", error.message);
+	fixture_block_faults(text, 1, 0, params, message);
 }
 
 #define IS_OVER(number)                                                                 \

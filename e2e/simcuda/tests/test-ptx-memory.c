@@ -17,26 +17,20 @@ struct arguments {
 	uint8_t more[24];
 };
 
+#define ARGUMENTS(to) ((struct arguments){to, {1, 2, 3, 4, 5, 6, 7, 0x88, 9}})
+
 static int run(const char *text, uint32_t threads, uint32_t dynamic, uint64_t *out,
 	       struct ptx_error *error)
 {
-	struct arguments arguments = {out, {1, 2, 3, 4, 5, 6, 7, 0x88, 9}};
-	struct ptx_module *module = fixture_load(text);
-	int r = fixture_run(module, "k", DIM(1), DIM(threads), dynamic, &arguments, error);
-
-	ptx_module_free(module);
-	return r;
+	return fixture_block(text, threads, dynamic, &ARGUMENTS(out), error);
 }
 
 /* Runs one thread and compares out[0]. */
 static void must_give(const char *text, uint64_t want)
 {
 	_Alignas(32) uint64_t out[8] = {0};
-	struct ptx_error error;
-	int r = run(text, 1, 64, out, &error);
 
-	if (r)
-		fail_msg("%d, line %d: %s", r, error.line, error.message);
+	fixture_block_runs(text, 1, 64, &ARGUMENTS(out));
 	if (out[0] != want)
 		fail_msg("%s gives 0x%llx, not 0x%llx", text, (unsigned long long)out[0],
 			 (unsigned long long)want);
@@ -45,12 +39,8 @@ static void must_give(const char *text, uint64_t want)
 static void must_fault(const char *text, const char *message)
 {
 	_Alignas(32) uint64_t out[8] = {0};
-	struct ptx_error error;
 
-	assert_int_equal(run(text, 1, 64, out, &error), -EFAULT);
-	if (!strstr(error.message, message))
-		fail_msg("'%s' is not in '%s'", message, error.message);
-	assert_true(error.line > 0);
+	fixture_block_faults(text, 1, 64, &ARGUMENTS(out), message);
 }
 
 static void parameters(void **state)
