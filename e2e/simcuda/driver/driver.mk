@@ -35,7 +35,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp $< $@.new && mv -f $@.new $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := $(addprefix test-driver-,stream order dependent priority graph memory code builtin machine channels mps)
+DRIVER_TESTS := $(addprefix test-driver-,stream gate order dependent priority capture graph memory code builtin machine channels mps)
 UNIT_TESTS += $(DRIVER_TESTS)
 # They need filters of system calls, children, and memory that is really unmapped.
 UNEMULATED += test-driver-channels test-driver-machine test-driver-memory test-driver-mps
