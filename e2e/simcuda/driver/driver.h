@@ -212,8 +212,9 @@ void *handle_get(enum handle_type type, const void *handle); /* null: no such ob
 /* core/context.c */
 CUresult context_current(struct context **out); /* with its sticky error */
 CUresult context_get(struct context **out, CUcontext handle);
-CUresult context_any(struct context **out);    /* the current one, which may be broken */
-bool context_lives(const struct context *ctx); /* only compared, never followed */
+CUresult context_any(struct context **out); /* the current one, which may be broken */
+CUresult context_given(struct context **out, CUcontext handle); /* NULL: the current one */
+bool context_lives(const struct context *ctx);                  /* only compared, never followed */
 CUresult device_get(struct device **out, CUdevice dev);
 /* Waits for all work of @ctx; its sticky error. */
 CUresult context_wait(struct context *ctx);
@@ -221,6 +222,9 @@ CUresult context_wait(struct context *ctx);
 void context_fault(struct context *ctx, CUresult error);
 const void *thread_self(void); /* a name of the calling thread, unique while it lives */
 CUstreamCaptureMode *thread_capture_mode(void);
+
+/* core/context-settings.c: the limits of a new context. */
+void limits_init(size_t limits[LIMIT_COUNT]);
 
 /* core/channels.c: the channel groups of a new context, and their end. */
 void channels_new(struct context *ctx);

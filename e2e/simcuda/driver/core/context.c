@@ -2,7 +2,6 @@
 #include "simcuda/driver/exec.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define STACK_DEPTH 64u
 
@@ -64,37 +63,16 @@ CUresult context_any(struct context **out)
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+CUresult context_given(struct context **out, CUcontext handle)
+{
+	return handle ? context_get(out, handle) : context_any(out);
+}
+
 CUresult context_current(struct context **out)
 {
 	RETURN_IF(context_any(out));
 	contexts_check();
 	return (*out)->fault;
-}
-
-static const size_t default_limits[LIMIT_COUNT] = {
-	[CU_LIMIT_STACK_SIZE] = 1024,
-	[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
-	[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-	[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-	[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-	[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
-};
-
-/* Bytes of the GPU that the limits allow beyond the defaults. A stack is each thread's. */
-static uint64_t limits_bytes(const size_t *limits)
-{
-	static const CUlimit buffers[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
-					  CU_LIMIT_MALLOC_HEAP_SIZE};
-	uint64_t sum = 0, each, threads = (uint64_t)MAX_THREADS * sim.machine.config.sms;
-
-	for (size_t i = 0; i < countof(buffers); i++) {
-		each = limits[buffers[i]];
-		each = each > default_limits[buffers[i]] ? each - default_limits[buffers[i]] : 0;
-		if (__builtin_mul_overflow(each, i ? 1 : threads, &each) ||
-		    __builtin_add_overflow(sum, each, &sum))
-			return UINT64_MAX;
-	}
-	return sum;
 }
 
 static CUresult create(struct context **out, struct device *d, unsigned flags)
@@ -111,7 +89,7 @@ static CUresult create(struct context **out, struct device *d, unsigned flags)
 	ctx->id = ++sim.next_id;
 	ctx->device = d;
 	ctx->flags = flags;
-	memcpy(ctx->limits, default_limits, sizeof(default_limits));
+	limits_init(ctx->limits);
 	stream_init(&ctx->legacy, ctx, 0);
 	ctx->legacy.legacy = true;
 	ctx->next = sim.contexts;
@@ -360,88 +338,12 @@ CUresult cuCtxGetCurrent(CUcontext *out)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetDevice(CUdevice *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_any(&ctx));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUdevice)ctx->device->index;
-	return CUDA_SUCCESS;
-}
-
-/* Several calls take a context, or null for the current one. */
-static CUresult given_or_current(struct context **out, CUcontext handle)
-{
-	return handle ? context_get(out, handle) : context_any(out);
-}
-
-CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext handle)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(given_or_current(&ctx, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUdevice)ctx->device->index;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(given_or_current(&ctx, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ctx->id;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(given_or_current(&ctx, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = 3020;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetFlags(unsigned int *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_any(&ctx));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ctx->flags;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetFlags(unsigned int flags)
-{
-	API_CONTEXT(ctx);
-
-	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
-		return CUDA_ERROR_INVALID_VALUE;
-	ctx->flags = flags;
-	return CUDA_SUCCESS;
-}
-
 CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
 	API_ENTER();
 	struct context *ctx;
 
-	RETURN_IF(given_or_current(&ctx, handle));
+	RETURN_IF(context_given(&ctx, handle));
 	if (ctx->fault)
 		return ctx->fault;
 	RETURN_IF(capture_allows());
@@ -452,76 +354,4 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 CUresult cuCtxSynchronize(void)
 {
 	return cuCtxSynchronize_v2(NULL);
-}
-
-CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
-{
-	API_CONTEXT(ctx);
-
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (limit >= CU_LIMIT_MAX)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	*out = ctx->limits[limit];
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	API_CONTEXT(ctx);
-	size_t limits[LIMIT_COUNT];
-	uint64_t bytes;
-
-	if (limit >= CU_LIMIT_MAX)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	memcpy(limits, ctx->limits, sizeof(limits));
-	limits[limit] = value;
-	bytes = limits_bytes(limits);
-	if (bytes > ctx->limits_charge &&
-	    machine_charge(&sim.machine, ctx->device->gpu, bytes - ctx->limits_charge))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (bytes < ctx->limits_charge)
-		machine_refund(&sim.machine, ctx->device->gpu, ctx->limits_charge - bytes);
-	ctx->limits_charge = bytes;
-	ctx->limits[limit] = value;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-	API_CONTEXT(ctx);
-
-	(void)ctx;
-	if (least)
-		*least = LEAST_PRIORITY;
-	if (greatest)
-		*greatest = GREATEST_PRIORITY;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCacheConfig(CUfunc_cache *out)
-{
-	API_CONTEXT(ctx);
-
-	(void)ctx;
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = CU_FUNC_CACHE_PREFER_NONE;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetCacheConfig(CUfunc_cache config)
-{
-	API_CONTEXT(ctx);
-
-	(void)ctx;
-	return config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CUresult cuCtxResetPersistingL2Cache(void)
-{
-	API_CONTEXT(ctx);
-
-	(void)ctx;
-	return CUDA_SUCCESS;
 }
