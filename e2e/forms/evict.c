@@ -18,7 +18,7 @@
 
 #include <cuda.h>
 
-#include "generate.h"
+#include "random.h"
 
 #include "weir/tickets.h"
 #include "weir/transform.h"

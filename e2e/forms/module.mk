@@ -3,7 +3,7 @@ FORMS_TESTS := test-forms test-forms-masks test-forms-async test-forms-odd
 UNIT_TESTS += $(FORMS_TESTS)
 # An hour under qemu.
 UNEMULATED += test-forms
-$(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c run.c generate.c))\
+$(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c run.c random.c) $(wildcard e2e/forms/generator/*.c))\
 	$(eval $t_STATIC := libweir-transform simptx)\
 	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))
 
@@ -15,7 +15,7 @@ $(foreach t,$(FORMS_PLAIN),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c load.c))
 
 # A launcher to preload: runs workloads in forms and evicts them; they check their own results.
 SHARED += evict.so
-evict.so_SRC      := e2e/forms/evict.c e2e/forms/generate.c
+evict.so_SRC      := e2e/forms/evict.c e2e/forms/random.c
 evict.so_CPPFLAGS := -I$(CUDA_HOME)/include
 evict.so_STATIC   := libweir-transform
 evict.so_LIBS     := $(TRANSFORM_LIBS) -ldl

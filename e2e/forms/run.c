@@ -1,6 +1,6 @@
 #include "run.h"
 
-#include "generate.h"
+#include "random.h"
 
 #include "weir/tickets.h"
 

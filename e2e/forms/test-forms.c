@@ -1,6 +1,8 @@
 /* A kernel in a form must leave the same memory as natively. */
 #include "agree.h"
-#include "generate.h"
+#include "random.h"
+
+#include "generator/generate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,7 +18,3 @@ struct generated {
 };
 
 void generate(struct generated *out, uint64_t seed);
-
-/* The generator's random numbers. */
-uint32_t random_next(uint64_t *state);
-uint32_t random_below(uint64_t *state, uint32_t n);
