@@ -3,7 +3,7 @@ FORMS_TESTS := test-forms test-forms-masks test-forms-async test-forms-odd
 UNIT_TESTS += $(FORMS_TESTS)
 # An hour under qemu.
 UNEMULATED += test-forms
-$(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c run.c random.c) $(wildcard e2e/forms/generator/*.c))\
+$(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c run.c launch.c persistent.c random.c) $(wildcard e2e/forms/generator/*.c))\
 	$(eval $t_STATIC := libweir-transform simptx)\
 	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))
 

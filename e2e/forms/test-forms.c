@@ -1,5 +1,6 @@
 /* A kernel in a form must leave the same memory as natively. */
 #include "agree.h"
+#include "persistent.h"
 #include "random.h"
 
 #include "generator/generate.h"
