@@ -16,6 +16,7 @@
 #include "client/worker.h"
 #include "entry/linker.h"
 #include "entry/status.h"
+#include "gates/copies.h"
 #include "gates/demand-pages.h"
 #include "gates/demand.h"
 #include "gates/expect.h"
@@ -66,8 +67,9 @@ const struct subsystem subsystems[] = {
 	 .forget = stream_forget, .fork = stream_fork},
 	{"sms", .settings = sms_settings, STATE(sms), .open = sms_open},
 	{"need choice", STATE(need_choices), .work = need_choice_work},
-	{"demand", .settings = demand_settings, STATE(demand), .stream_gone = demand_stream_gone,
-	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
+	{"copies", .settings = copies_settings},
+	{"demand", STATE(demand), .stream_gone = demand_stream_gone, .work = demand_work,
+	 .forget = demand_drop, .stop = demand_drop},
 	{"expect", .settings = expect_settings, .init = expect_init, .stream_gone = expect_stream_gone,
 	 .look = expect_look, .drive = expect_drive, .work = expect_work, .forget = expect_forget, .stop = expect_stop,
 	 .fork = expect_fork},

@@ -6,46 +6,13 @@
 #include "gates/need-choice.h"
 #include "gates/start.h"
 
-#include <string.h>
-
 /* Launches that follow each other this closely are one busy period. */
 #define LINGER_MAX (100 * NS_PER_US) /* ns */
 
 /* For this long the client that came first is ahead of those that come while it is at work. */
 #define FIRST_MAX (20 * NS_PER_MS) /* ns */
 
-/* Speculation. */
-#define TRUST_ONE 256u
-#define TRUST_MIN (TRUST_ONE * 3 / 4)
-#define KEPT      8u /* the mean is of about this many copies */
-
 struct demand demand_table[CLIENTS_MAX];
-static bool speculation_off;
-
-void demand_settings(void)
-{
-	const char *setting = getenv("WEIR_EARLY");
-
-	speculation_off = setting && strcmp(setting, "off") == 0;
-}
-
-void speculation_learn(struct speculation *speculation, uint64_t lead)
-{
-	uint64_t mean = atomic_load(&speculation->lead);
-	uint32_t trust = atomic_load(&speculation->trust);
-
-	if (lead > SPECULATION_LEAD_MAX) {
-		atomic_store(&speculation->trust, trust - (trust + KEPT - 1) / KEPT);
-		return;
-	}
-	atomic_store(&speculation->trust, trust + (TRUST_ONE - trust + KEPT - 1) / KEPT);
-	atomic_store(&speculation->lead, mean ? mean - mean / KEPT + lead / KEPT : lead);
-}
-
-bool speculation_pays(const struct speculation *speculation)
-{
-	return atomic_load(&speculation->trust) >= TRUST_MIN;
-}
 
 /* The GPU time that lower levels have lost by speculation. */
 static void count_speculation(const struct level_binding *binding, uint64_t since, uint64_t now)
@@ -447,9 +414,8 @@ static bool show_speculation(struct client *client, const struct level_binding *
 	return true;
 }
 
-/* Demand for a launch that may come until @most and some slack have passed. False: it was shown. */
-static bool begin_speculation(struct client *client, const struct level_binding *binding,
-			      uint64_t now, uint64_t most)
+bool demand_speculate(struct client *client, const struct level_binding *binding, uint64_t now,
+		      uint64_t most)
 {
 	atomic_store(&demand_of(client)->speculation.until, now + most + SPECULATION_SLACK);
 	if (!show_speculation(client, binding, now))
@@ -466,47 +432,6 @@ bool demand_expect(struct client *client, const struct level_binding *binding, u
 	if (!binding->level || atomic_load(&demand_of(client)->shown) == DEMAND_SHOWN)
 		return false;
 	atomic_store(&speculation->hinted, now);
-	begin_speculation(client, binding, now, ns);
+	demand_speculate(client, binding, now, ns);
 	return true;
 }
-
-/* A copy to the GPU begins. */
-static void speculate(struct client *client)
-{
-	const struct level_binding *binding = atomic_load(&client->binding);
-	struct speculation *speculation = &demand_of(client)->speculation;
-	uint64_t now, none = 0;
-
-	if (speculation_off || !binding || !binding->level ||
-	    atomic_load(&demand_of(client)->shown))
-		return;
-	now = client_now();
-	if (!atomic_compare_exchange_strong(&speculation->since, &none, now) ||
-	    !speculation_pays(speculation))
-		return;
-	uint64_t lead = atomic_load(&speculation->lead);
-	if (!begin_speculation(client, binding, now, 2 * lead))
-		atomic_store(&speculation->since, 0);
-}
-
-static void copy_begins(void)
-{
-	struct client *client = driver_ready() ? client_here() : NULL;
-
-	driver_waits();
-	if (client)
-		speculate(client);
-}
-
-#define COPY(name, parameters, arguments)    \
-	EXPORT CUresult name parameters      \
-	{                                    \
-		copy_begins();               \
-		return real(name) arguments; \
-	}
-#define TO_GPU       (CUdeviceptr to, const void *from, size_t size)
-#define TO_GPU_ASYNC (CUdeviceptr to, const void *from, size_t size, CUstream stream)
-COPY(cuMemcpyHtoD_v2, TO_GPU, (to, from, size))
-COPY(cuMemcpyHtoD_v2_ptds, TO_GPU, (to, from, size))
-COPY(cuMemcpyHtoDAsync_v2, TO_GPU_ASYNC, (to, from, size, stream))
-COPY(cuMemcpyHtoDAsync_v2_ptsz, TO_GPU_ASYNC, (to, from, size, stream))

@@ -9,16 +9,14 @@
  * Where a bit is in `word` it is in `whole`, too, unless the client needs only some SMs
  * (demand-pages.h). It is set there first, and cleared there last.
  *
- * Speculative demand: a copy to the GPU often precedes a launch. So demand can be shown while it
- * goes on, and lower levels have left when the kernel comes. Each client learns from its own copies
- * whether that pays: most of the latest copies must have been followed by a launch, and soon, since
- * the GPU is idle in between. The worker clears bits that no launch followed. */
+ * Before a launch demand may be shown speculatively (speculation.h). */
 #pragma once
 
 #include "client/level-binding.h"
 #include "client/subsystem.h"
 #include "gates/busy-period.h"
 #include "gates/demand-pages.h"
+#include "gates/speculation.h"
 
 enum demand_shown {
 	DEMAND_NONE,
@@ -26,19 +24,7 @@ enum demand_shown {
 	DEMAND_SPECULATIVE,
 };
 
-#define SPECULATION_LEAD_MAX (500 * NS_PER_US) /* from copy to launch; longer does not pay */
-#define SPECULATION_SLACK    (50 * NS_PER_US)  /* a launch may come that much later than expected */
-
 #define DEMAND_LATELY (5 * NS_PER_MS) /* after the last work of a client with a minimum rate */
-
-struct speculation {
-	_Atomic uint64_t since;  /* ns, of the first copy since there was no demand; 0: none */
-	_Atomic uint64_t shown;  /* ns, when speculative demand was shown last */
-	_Atomic uint64_t until;  /* ns, when it ends */
-	_Atomic uint64_t hinted; /* ns, when the program said that a launch comes; 0: it did not */
-	_Atomic uint64_t lead;   /* ns from such a copy to the launch, running mean */
-	_Atomic uint32_t trust;  /* 0 to 256: how many of them were followed by a launch soon */
-};
 
 struct demand {
 	_Atomic int shown;           /* enum demand_shown */
@@ -77,6 +63,11 @@ void demand_lower(const struct client *client, unsigned level);
 /* Sets the bits, though nothing is outstanding yet. False: they were set already. */
 bool demand_set_speculatively(struct client *client, const struct level_binding *binding);
 
+/* Speculative demand for a launch that may come until @most ns after @now, and some slack, have
+ * passed; the worker clears bits that no launch followed. False: demand was shown already. */
+bool demand_speculate(struct client *client, const struct level_binding *binding, uint64_t now,
+		      uint64_t most);
+
 /* The program says that a launch comes within @ns: speculative demand until then. False: the client
  * has demand already, or nobody is below it. */
 bool demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns);
@@ -95,12 +86,7 @@ void demand_move(struct client *client, struct level_binding *next);
  * NULL is fine. */
 void demand_scrub(struct client *client, const struct level_binding *former);
 
-/* Pure. A launch followed the copy after @lead ns; UINT64_MAX: none did in time. */
-void speculation_learn(struct speculation *speculation, uint64_t lead);
-bool speculation_pays(const struct speculation *speculation);
-
 /* Columns of the table. */
-void demand_settings(void);
 void demand_stream_gone(struct stream *stream);
 void demand_work(struct client *client, struct tick *tick);
 /* Clears the bits whatever is outstanding. */
