@@ -5,7 +5,7 @@
  * to another client.
  * - level is settled before anything is asked or told at that level.
  * - learn before stream: a sample is read before its stream is seen finished.
- * - stream before all that uses the totals; ahead before function before tuning before preempt, as
+ * - stream before all that uses the totals; ahead before forms before tuning before preempt, as
  *   forms are made.
  * - status tells what all others found. worker comes last, so that it has finished with a client
  *   before any other row forgets it.
@@ -34,6 +34,7 @@
 #include "preempt/ahead.h"
 #include "preempt/code.h"
 #include "preempt/first-launch.h"
+#include "preempt/forms.h"
 #include "preempt/function.h"
 #include "preempt/new-code.h"
 #include "preempt/tuning.h"
@@ -83,8 +84,8 @@ const struct subsystem subsystems[] = {
 	{"code", .fork = code_fork},
 	{"linker", .fork = linker_fork},
 	{"ahead", .look = ahead_look, .drive = ahead_drive, .fork = new_code_fork},
-	{"function", .look = function_look, .drive = function_drive, .forget = function_forget,
-	 .fork = function_fork},
+	{"function", .forget = function_forget, .fork = function_fork},
+	{"forms", .look = forms_look, .drive = forms_drive, .forget = forms_forget, .fork = forms_fork},
 	{"first launch", .settings = first_launch_settings, STATE(first_launch),
 	 .look = first_launch_look, .drive = first_launch_drive},
 	{"tuning", .settings = tuning_init, .code_gone = tuning_code_gone, .look = tuning_look,

@@ -1,7 +1,7 @@
 #include "preempt/ahead.h"
 
 #include "client/level-binding.h"
-#include "preempt/function.h"
+#include "preempt/forms.h"
 #include "preempt/new-code.h"
 #include "shim/driver.h"
 
@@ -38,21 +38,21 @@ static void want(struct client *client, const struct new_code *code)
 
 	for (unsigned i = 0; i < n && kernels < ALTOGETHER; i++) {
 		struct function *function = found[i] ? function_find(client, found[i]) : NULL;
-		kernels += function && function_want_ahead(function);
+		kernels += function && forms_want_ahead(function);
 	}
 }
 
 void ahead_look(struct client *client, struct tick *tick)
 {
 	tick->forms |= tick->binding && binding_is_below(tick->binding) &&
-		       !function_is_awaited(client) && new_code_waits(client, tick->now - SETTLED);
+		       !forms_are_awaited(client) && new_code_waits(client, tick->now - SETTLED);
 }
 
 void ahead_drive(struct client *client, struct tick *tick)
 {
 	struct new_code code;
 
-	while (tick->binding && binding_is_below(tick->binding) && !function_is_awaited(client) &&
+	while (tick->binding && binding_is_below(tick->binding) && !forms_are_awaited(client) &&
 	       new_code_take(client, tick->now - SETTLED, &code))
 		want(client, &code);
 }

@@ -1,7 +1,7 @@
 #include "preempt/first-launch.h"
 
 #include "client/worker.h"
-#include "preempt/function.h"
+#include "preempt/forms.h"
 #include "preempt/tuning.h"
 
 #include "weir/log.h"
@@ -81,16 +81,16 @@ void first_launch_await(struct stream *stream, const struct sampled *of,
 	if (atomic_load(known_at(of->key)) == of->key || atomic_load(&waited) > ALTOGETHER ||
 	    atomic_load(&capture_count))
 		return;
-	function_await(stream->client, true);
+	forms_await(stream->client, true);
 	await(stream, of, ready, begin + first_launch_wait_ns);
-	function_await(stream->client, false);
+	forms_await(stream->client, false);
 	atomic_store(known_at(of->key), of->key);
 	atomic_fetch_add(&waited, client_now() - begin);
 }
 
 void first_launch_look(struct client *client, struct tick *tick)
 {
-	tick->awaited = function_is_awaited(client);
+	tick->awaited = forms_are_awaited(client);
 	tick->forms |= tick->awaited;
 }
 

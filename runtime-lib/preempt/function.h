@@ -1,13 +1,8 @@
 /* Kernels whose forms are wanted, found by the handle of the launch. Records live in a fixed table
  * until their code is unloaded or their client ends.
  *
- * The launch path reads `rewritten`. function_want() asks for it: then the worker finds the
- * kernel's PTX (code.h), has the link ask the agent (request.h), loads the answer (rewrite.h), and
- * publishes it. Until then, and for ever if anything fails, the kernel runs natively.
- *
- * If a launch waits for the forms, the one that leaves soonest is asked for first, since all of
- * them take three times as long to compile: `soonest`. Then all are asked for. Of a kernel that may
- * be launched later (ahead.h) only that form is asked for.
+ * The launch path reads `rewritten`, which the worker fills in (forms.h). Until then, and for ever
+ * if anything fails, the kernel runs natively.
  *
  * A program may not unload code while it launches it. So a launching thread may use the record, and
  * its `rewritten`, until the launch returns. */
@@ -50,6 +45,10 @@ struct function {
 	const struct rewritten *loaded[2];
 };
 
+extern struct function function_table[FUNCTIONS_MAX];
+#define function_for_each(f) \
+	for (struct function * (f) = function_table; (f) < function_table + FUNCTIONS_MAX; (f)++)
+
 /* With the client's context current: finds or makes the record. No lock, no allocation, no system
  * call. NULL: the table is full. */
 struct function *function_find(struct client *client, CUfunction handle);
@@ -75,16 +74,12 @@ static inline bool function_has(const struct function *function, const struct re
 	       load_acquire(&function->soonest) == rewritten;
 }
 
-/* Worker: asks for forms, once; later calls cost little. */
-void function_want(struct function *function);
-/* Worker: asks for the form that leaves soonest, behind all kernels that are launched. False: forms
- * were asked for. */
-bool function_want_ahead(struct function *function);
-
-/* Any thread begins or ends to wait for forms in front of a launch. Meanwhile code may be loaded
- * although gates are closed, if nothing of the client runs. */
-void function_await(const struct client *client, bool begins);
-bool function_is_awaited(const struct client *client);
+/* Worker: from state to state. False: it is not in @from. */
+bool function_move(struct function *function, int from, enum function_state to);
+/* Worker, when there is code of its forms: fills in `original`. */
+void function_know_original(struct function *function);
+/* Any thread: its forms get its attributes, or are withdrawn if they cannot have them. */
+void function_follow(struct function *function);
 
 /* Any thread: the program has changed attributes of a kernel. Its forms follow. */
 void function_changed(struct client *client, CUfunction handle);
@@ -95,7 +90,5 @@ void function_prefers(struct client *client, CUfunction handle, CUfunc_cache con
 void function_unload(const void *owner);
 
 /* Columns of the table. */
-void function_look(struct client *client, struct tick *tick);
-void function_drive(struct client *client, struct tick *tick);
 void function_forget(struct client *client);
 void function_fork(void);

@@ -4,6 +4,7 @@
 #include "client/request.h"
 #include "gates/gate.h"
 #include "gates/waiting.h"
+#include "preempt/forms.h"
 #include "preempt/launch-queue.h"
 #include "preempt/sm-parts.h"
 
@@ -397,7 +398,7 @@ static void ask(struct tuned_kernel *tuned)
 		tuned->tuner.name = name;
 	atomic_store(&tuned->function, function);
 	if (function)
-		function_want(function);
+		forms_want(function);
 	else
 		autotune_no_forms(&tuned->tuner, "too many kernels");
 }

@@ -84,7 +84,7 @@ static void kernels_have_a_form_before_they_are_launched(void **state)
 	assert_true(eventually(atomic_load(&one->soonest) && atomic_load(&two->soonest)));
 	assert_int_equal(atomic_load(&one->state), FUNCTION_NATIVE);
 	assert_true(nothing_is_asked()); /* but of what is launched */
-	function_want(one);
+	forms_want(one);
 	fake_agent_asked(&agent, &request);
 	assert_string_equal(request.name, "k0");
 	assert_int_equal(request.file->flags, 0);
@@ -100,7 +100,7 @@ static void what_is_launched_meanwhile_gets_all_forms(void **state)
 	unsigned n = below(1);
 	CUmodule module = load(PTX);
 	struct asked asked = asked_ahead();
-	function_want(listed_function(module, 0));
+	forms_want(listed_function(module, 0));
 	answer_ahead(&asked);
 	answer_well("k0");
 	assert_true(becomes(listed_function(module, 0), FUNCTION_READY));
@@ -132,10 +132,10 @@ static void a_launch_that_waits_comes_first(void **state)
 {
 	(void)state;
 	unsigned n = below(1);
-	function_await(client, true);
+	forms_await(client, true);
 	CUmodule module = load(PTX);
 	assert_true(nothing_is_asked());
-	function_await(client, false);
+	forms_await(client, false);
 	asked_ahead();
 	cuModuleUnload(module);
 	below_ends(n);

@@ -81,7 +81,7 @@ static void *load_and_unload(void *context)
 		cuLaunchKernel(handle, 1, 1, 1, 32, 1, 1, 0, (CUstream)((uintptr_t)context + 8),
 			       NULL, NULL);
 		struct function *function = function_find(client, handle);
-		function_want(function);
+		forms_want(function);
 		cuFuncSetAttribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, i);
 		for (int k = 0; k < i % 4; k++) {
 			const struct rewritten *rewritten = atomic_load(&function->rewritten);

@@ -78,7 +78,7 @@ static struct function *asked_soonest(CUmodule module, bool works)
 	struct function *function;
 	struct fake_request request;
 
-	function_await(client, true);
+	forms_await(client, true);
 	function = wanted(get(module, "add"));
 	fake_agent_asked(&agent, &request);
 	assert_int_equal(request.file->flags, WEIR_COMPILE_SOONEST);
@@ -90,7 +90,7 @@ static struct function *asked_soonest(CUmodule module, bool works)
 	free(request.file);
 	assert_int_equal(!atomic_load(&function->soonest), !works);
 	assert_null(atomic_load(&function->rewritten));
-	function_await(client, false);
+	forms_await(client, false);
 	make_object("add", "form");
 	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
 	assert_true(becomes(function, FUNCTION_READY));
@@ -128,12 +128,12 @@ static void one_form_is_better_than_none(void **state)
 	(void)state;
 	unsigned n = context_welcomed(2);
 	CUmodule module = load(PTX);
-	function_await(client, true);
+	forms_await(client, true);
 	struct function *function = wanted(get(module, "add"));
 	answer_well("add");
 	fake_agent_asked(&agent, &request);
 	free(request.file);
-	function_await(client, false);
+	forms_await(client, false);
 	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_FAILED, NULL, 0);
 	assert_true(becomes(function, FUNCTION_READY));
 	assert_non_null(atomic_load(&function->soonest));
@@ -157,7 +157,7 @@ static void who_cannot_be_is_refused(void **state)
 	function = wanted(get(module, "refused"));
 	answer(WEIR_COMPILE_REFUSED);
 	assert_true(becomes(function, FUNCTION_REFUSED));
-	function_want(function);
+	forms_want(function);
 	usleep(50000);
 	assert_true(fake_agent_quiet(&agent)); /* never again */
 	function = wanted(get(module, "failed"));

@@ -30,7 +30,7 @@ struct function *wanted(CUfunction handle)
 
 	assert_non_null(function);
 	assert_ptr_equal(function, function_find(client, handle));
-	function_want(function);
+	forms_want(function);
 	return function;
 }
 

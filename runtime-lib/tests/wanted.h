@@ -3,7 +3,7 @@
 
 #include "inside.h"
 
-#include "preempt/function.h"
+#include "preempt/forms.h"
 
 #include "weir/object.h"
 
