@@ -83,3 +83,11 @@ void launches_left(struct weir_loop *loop, const struct weir_loop_report *report
 	loop->ran += report->ran < most ? report->ran : most;
 	tell_time(loop, 0);
 }
+
+void launches_back(struct weir_loop *loop, uint64_t now)
+{
+	uint64_t away = now > loop->left_at ? now - loop->left_at : 0;
+
+	loop_count(&loop->state.blocked_time, away);
+	stay_back(&loop->stay, away);
+}

@@ -16,3 +16,6 @@ const struct weir_loop_report *launches_report(const struct weir_loop *loop);
 void launches_watch(struct weir_loop *loop, uint64_t now);
 /* The kernel has left; @report says how long it ran. */
 void launches_left(struct weir_loop *loop, const struct weir_loop_report *report);
+/* A kernel that left because all blocks waited is wanted back at @now, or as soon as it had left.
+ */
+void launches_back(struct weir_loop *loop, uint64_t now);

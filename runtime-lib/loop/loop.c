@@ -331,8 +331,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	if (!loop->on_gpu && next != NEXT_END && loop->stops)
 		next = NEXT_END;
 	if (!loop->on_gpu && next == NEXT_STAY && is_due(loop)) {
-		loop_count(&loop->state.blocked_time, now - loop->left_at);
-		stay_back(&loop->stay, now - loop->left_at);
+		launches_back(loop, now);
 		next = NEXT_LAUNCH;
 	}
 	if (next == NEXT_LAUNCH) {

@@ -114,6 +114,22 @@ static void a_kernel_cannot_have_run_for_longer_than_it_was_there(void **state)
 	assert_int_equal(told(), 40000);
 }
 
+/* The host works for a while before it sees that the kernel has left. What was wanted meanwhile was
+ * wanted at once. */
+static void a_kernel_that_is_wanted_while_it_leaves_was_not_away(void **state)
+{
+	(void)state;
+	loop.stay = (struct stay){.most = 100000, .ns = 25000};
+	launch(20000, 0);
+	launches_back(&loop, clock_ns - 500);
+	assert_int_equal(loop.state.blocked_time, 0);
+	assert_int_equal(loop.stay.ns, 100000);
+	launch(20000, 0);
+	launches_back(&loop, clock_ns + 900000);
+	assert_int_equal(loop.state.blocked_time, 900000);
+	assert_in_range(loop.stay.ns, 50000, 99999);
+}
+
 /* A block that polls stands still, and a loop of one block has no other. */
 static void a_block_that_is_alone_polls_less_often(void **state)
 {
@@ -137,6 +153,7 @@ int main(void)
 		cmocka_unit_test_setup(what_was_told_too_much_is_not_told_again, begin),
 		cmocka_unit_test_setup(a_kernel_cannot_have_run_for_longer_than_it_was_there,
 				       begin),
+		cmocka_unit_test_setup(a_kernel_that_is_wanted_while_it_leaves_was_not_away, begin),
 		cmocka_unit_test(a_block_that_is_alone_polls_less_often),
 	};
 
