@@ -17,7 +17,7 @@ struct pipeline {
 enum pipeline_way {
 	PIPELINE_NATIVE,   /* a thread of the host reads the file, and a kernel computes */
 	PIPELINE_LOOP,     /* an event loop reads and computes */
-	PIPELINE_PARALLEL, /* as native, but all processors read */
+	PIPELINE_PARALLEL, /* each processor reads some documents, copies them and launches */
 	PIPELINE_LEAVING,  /* the loop leaves again and again */
 };
 

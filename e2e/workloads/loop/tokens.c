@@ -2,7 +2,7 @@
  *
  *   cpu     all processors
  *   native  a thread reads the file into pinned memory and copies it to the GPU; one launch
- *   parallel  the same, but all processors read
+ *   parallel  each processor reads some documents, copies them and launches, by itself
  *   loop    an event loop on the GPU reads the documents
  *
  * The token numbers and the tensor are compared with the CPU's. Prints a line of JSON. */
@@ -19,9 +19,11 @@
 #include "host.h"
 #include "pipeline.h"
 
-#define WORD_LETTERS 9  /* of a word, at most */
-#define KNOWN_PART   16 /* one of so many words is not in the vocabulary */
-#define PLACES_EACH  2  /* of the vocabulary's table, for a word */
+#define WORD_LETTERS  9  /* of a word, at most */
+#define KNOWN_PART    16 /* one of so many words is not in the vocabulary */
+#define PLACES_EACH   2  /* of the vocabulary's table, for a word */
+#define COMPARE_PIECE ((size_t)256 << 20)
+#define COMPARE_PART  ((size_t)1 << 20) /* of it, by a processor */
 
 struct texts {
 	struct workload w;
@@ -175,14 +177,35 @@ static CUdeviceptr uploaded(const void *data, size_t bytes)
 	return device;
 }
 
+/* What the GPU has, a piece at a time, and what it must be. */
+struct comparison {
+	const uint8_t *found, *wanted;
+	size_t bytes;
+	const char *what;
+};
+
+static void compare_part(void *context, size_t i)
+{
+	const struct comparison *piece = context;
+	size_t from = i * COMPARE_PART, bytes = smaller(COMPARE_PART, piece->bytes - from);
+
+	if (memcmp(piece->found + from, piece->wanted + from, bytes) != 0)
+		workload_fail("tokens: %s: wrong", piece->what);
+}
+
 static void compare(CUdeviceptr device, const void *wanted, size_t bytes, const char *what)
 {
-	cleanup(freep) uint8_t *found = workload_alloc(bytes);
+	void *found;
 
-	CU(cuMemcpyDtoH(found, device, bytes));
-	for (size_t i = 0; i < bytes; i++)
-		if (found[i] != ((const uint8_t *)wanted)[i])
-			workload_fail("tokens: %s: byte %zu is wrong", what, i);
+	CU(cuMemHostAlloc(&found, smaller(COMPARE_PIECE, bytes), 0));
+	for (size_t done = 0; done < bytes; done += COMPARE_PIECE) {
+		struct comparison piece = {found, (const uint8_t *)wanted + done,
+					   smaller(COMPARE_PIECE, bytes - done), what};
+
+		CU(cuMemcpyDtoH(found, device + done, piece.bytes));
+		in_parallel((piece.bytes + COMPARE_PART - 1) / COMPARE_PART, compare_part, &piece);
+	}
+	CU(cuMemFreeHost(found));
 }
 
 static double on_gpu(struct texts *texts, enum pipeline_way way)
@@ -241,7 +264,7 @@ static const struct way *parse(struct texts *texts, int argc, char **argv)
 	uint32_t places = 1;
 
 	workload_parse(&texts->w, argc, argv, "turns text into a tensor; --size: documents", own);
-	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 150, 20000);
+	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 150, 80000);
 	pipeline->dimension = (uint32_t)workload_pick(&texts->w, dimension, 8, 256);
 	texts->words = workload_pick(&texts->w, texts->words, 500, 50000);
 	way = way_find(texts->way);
