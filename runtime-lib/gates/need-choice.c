@@ -4,15 +4,14 @@
 
 #include "weir/log.h"
 
-#define WAY          3ull            /* in the lowest bits */
-#define REST         (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
-#define REST_MAX     (480 * NS_PER_S)  /* found the same */
-#define APART        NS_PER_S          /* between any two trials */
-#define PATIENCE     (5 * NS_PER_S)    /* for the launches of a way */
-#define IDLED_FOR    (100 * NS_PER_MS) /* the client's work has ended within this time */
-#define MANY         16ull             /* all launches of many blocks: one kernel, whose key is 0 */
-#define MANY_FOR     NS_PER_S          /* beside these no kernel of few blocks is measured */
-#define PERIODS_FAST 1.05              /* whole work: lower levels gain much for that */
+#define WAY       3ull            /* in the lowest bits */
+#define REST      (30 * NS_PER_S) /* between two trials of a kernel; twice as long after one that */
+#define REST_MAX  (480 * NS_PER_S)  /* found the same */
+#define APART     NS_PER_S          /* between any two trials */
+#define PATIENCE  (5 * NS_PER_S)    /* for the launches of a way */
+#define IDLED_FOR (100 * NS_PER_MS) /* the client's work has ended within this time */
+#define MANY      16ull             /* all launches of many blocks: one kernel, whose key is 0 */
+#define MANY_FOR  NS_PER_S          /* beside these no kernel of few blocks is measured */
 
 /* ns and launches in a way before the first that counts. Lower-level clients see by looking which
  * way it is, and have launches queued: four of 16 ms end within that time. */
@@ -159,9 +158,11 @@ static void begin(struct need_choices *choices, uint64_t wanted, uint32_t compan
 {
 	choices->usual = (enum need_way)(wanted & WAY);
 	if ((wanted & ~WAY) == MANY)
-		need_trial_begin(&choices->trial, NEED_APART, PERIODS_FAST);
+		need_trial_begin(&choices->trial, NEED_APART, &need_terms_work);
 	else
-		need_trial_begin(&choices->trial, choices->usual, NEED_TRIAL_FAST);
+		need_trial_begin(&choices->trial, choices->usual,
+				 choices->usual == NEED_APART ? &need_terms_long
+							      : &need_terms_short);
 	choices->beside = company;
 	launch_in(choices, choices->trial.way, now);
 	atomic_store(&choices->tried, wanted & ~WAY);

@@ -4,9 +4,13 @@
 
 #define TAIL 10 /* of the launches one in so many, on either side */
 
-void need_trial_begin(struct need_trial *trial, enum need_way first, double fast)
+const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 0};
+const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, NS_PER_MS};
+const struct need_terms need_terms_work = {1.05, 50 * NS_PER_MS, 0};
+
+void need_trial_begin(struct need_trial *trial, enum need_way first, const struct need_terms *terms)
 {
-	*trial = (struct need_trial){.first = first, .way = first, .fast = fast};
+	*trial = (struct need_trial){.first = first, .way = first, .terms = terms};
 }
 
 static int by_time(const void *a, const void *b)
@@ -35,7 +39,7 @@ static enum need_way chosen(const struct need_trial *trial)
 
 	for (int i = way; i < NEED_WAYS; i++)
 		fastest = smaller(fastest, trial->typical[i]);
-	while ((double)trial->typical[way] > trial->fast * (double)fastest)
+	while ((double)trial->typical[way] > trial->terms->fast * (double)fastest)
 		way++;
 	return (enum need_way)way;
 }
@@ -43,15 +47,16 @@ static enum need_way chosen(const struct need_trial *trial)
 static bool is_enough(const struct need_trial *trial, uint64_t now)
 {
 	return trial->seen == NEED_TRIAL_SAMPLES_MAX ||
-	       (trial->seen >= NEED_TRIAL_SAMPLES && now - trial->since >= NEED_TRIAL_SPAN);
+	       (trial->seen >= NEED_TRIAL_SAMPLES && now - trial->since >= trial->terms->span);
 }
 
 bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now)
 {
-	if (way != trial->way)
+	if (way != trial->way || (trial->seen && now - trial->last < trial->terms->every))
 		return false;
 	if (!trial->seen)
 		trial->since = now;
+	trial->last = now;
 	trial->times[trial->seen++] = ns;
 	if (!is_enough(trial, now))
 		return false;

@@ -19,24 +19,32 @@ enum need_way {
 };
 #define NEED_WAYS 3
 
-/* Launches of a way that count: so many, and then more for this time, as launches that fall into
- * the same kernel of a lower level say the same. */
+/* Launches of a way that count: so many at least and at most. */
 #define NEED_TRIAL_SAMPLES     24u
 #define NEED_TRIAL_SAMPLES_MAX 160u
-#define NEED_TRIAL_SPAN        (50 * NS_PER_MS)
-#define NEED_TRIAL_FAST        1.02
+
+/* What lower levels gain by a cheaper way depends on how long the work above is. */
+struct need_terms {
+	double fast; /* so many times as long as in the fastest way is as fast */
+	/* ns from the first launch of a way to its last, as launches that fall into the same kernel
+	 * or the same step of a lower level say the same; and between two that count. */
+	uint64_t span, every;
+};
+extern const struct need_terms need_terms_short; /* kernels that may do with places */
+extern const struct need_terms need_terms_long;  /* kernels that need SMs of their own */
+extern const struct need_terms need_terms_work;  /* work of many blocks, from idle to idle */
 
 struct need_trial {
+	const struct need_terms *terms;
 	enum need_way first, way; /* way: it is tried now, or was chosen */
-	double fast;              /* times as long as in the fastest way is as fast */
-	uint64_t since;           /* ns: its first launch was read */
-	unsigned seen;            /* its launches */
+	uint64_t since, last;     /* ns: its first and latest launch that counts were read */
+	unsigned seen;            /* its launches that count */
 	uint64_t times[NEED_TRIAL_SAMPLES_MAX];
 	uint64_t typical[NEED_WAYS]; /* ns; 0: not known */
 };
 
-/* @first: the cheapest way that comes into question. @fast: so many times as long as in the fastest
- * way is as fast; NEED_TRIAL_FAST for kernels. */
-void need_trial_begin(struct need_trial *trial, enum need_way first, double fast);
+/* @first: the cheapest way that comes into question. */
+void need_trial_begin(struct need_trial *trial, enum need_way first,
+		      const struct need_terms *terms);
 /* A launch in @way took @ns, which was read at @now. True: the trial is over. */
 bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now);

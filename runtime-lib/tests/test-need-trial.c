@@ -63,7 +63,7 @@ static bool launch_all(uint64_t ns, uint64_t time_of(uint64_t ns), uint64_t ever
 static enum need_way choice_at(enum need_way first, const uint64_t ns[NEED_WAYS],
 			       uint64_t time_of(uint64_t ns), uint64_t every)
 {
-	need_trial_begin(&trial, first, NEED_TRIAL_FAST);
+	need_trial_begin(&trial, first, &need_terms_short);
 	for (int way = (int)first; way < NEED_WAYS; way++) {
 		assert_int_equal(trial.way, way);
 		assert_int_equal(launch_all(ns[way], time_of, every), way == NEED_WHOLE);
@@ -99,7 +99,7 @@ static void launches_that_wait_now_and_then_count(void **state)
 
 	(void)state;
 	assert_int_equal(choice_at(NEED_PLACES, places, steady, EVERY), NEED_PLACES);
-	need_trial_begin(&trial, NEED_PLACES, NEED_TRIAL_FAST);
+	need_trial_begin(&trial, NEED_PLACES, &need_terms_short);
 	launch_all(places[NEED_PLACES], waits_often, EVERY);
 	launch_all(places[NEED_APART], steady, EVERY);
 	assert_true(launch_all(places[NEED_WHOLE], steady, EVERY));
@@ -134,15 +134,30 @@ static void a_long_kernel_has_no_places(void **state)
 	assert_int_equal(choice(NEED_APART, (uint64_t[]){0, 300000, 174000}), NEED_WHOLE);
 }
 
+/* A training step has phases: many launches within one say the same. */
+static void launches_of_long_kernels_are_spread(void **state)
+{
+	uint64_t begun = now = 1000;
+
+	(void)state;
+	need_trial_begin(&trial, NEED_APART, &need_terms_long);
+	for (; trial.way == NEED_APART; now += EVERY)
+		assert_false(need_trial_learn(&trial, NEED_APART, 187000, now));
+	assert_true(now - begun >= need_terms_long.span);
+	while (!need_trial_learn(&trial, NEED_WHOLE, 172000, now += EVERY))
+		;
+	assert_int_equal(trial.way, NEED_APART);
+}
+
 /* Launches within one kernel of a lower level say the same; those of a rare kernel do not. */
 static void a_way_takes_time_and_launches(void **state)
 {
 	uint64_t begun = now = 1000, ns = 20000;
 
 	(void)state;
-	need_trial_begin(&trial, NEED_PLACES, NEED_TRIAL_FAST);
+	need_trial_begin(&trial, NEED_PLACES, &need_terms_short);
 	launch_all(ns, steady, EVERY);
-	assert_in_range(now - begun, NEED_TRIAL_SPAN, NEED_TRIAL_SPAN + 2 * EVERY);
+	assert_in_range(now - begun, need_terms_short.span, need_terms_short.span + 2 * EVERY);
 	begun = now;
 	launch_all(ns, steady, 10 * NS_PER_MS);
 	assert_int_equal(now - begun, NEED_TRIAL_SAMPLES * 10 * NS_PER_MS);
@@ -154,7 +169,7 @@ static void a_way_takes_time_and_launches(void **state)
 static void a_launch_in_another_way_does_not_count(void **state)
 {
 	(void)state;
-	need_trial_begin(&trial, NEED_PLACES, NEED_TRIAL_FAST);
+	need_trial_begin(&trial, NEED_PLACES, &need_terms_short);
 	for (unsigned i = 0; i < 1000; i++)
 		assert_false(need_trial_learn(&trial, NEED_WHOLE, 1, now += EVERY));
 	assert_int_equal(trial.way, NEED_PLACES);
@@ -168,6 +183,7 @@ int main(void)
 		cmocka_unit_test(launches_that_wait_now_and_then_count),
 		cmocka_unit_test(a_choice_costs_little),
 		cmocka_unit_test(a_long_kernel_has_no_places),
+		cmocka_unit_test(launches_of_long_kernels_are_spread),
 		cmocka_unit_test(a_way_takes_time_and_launches),
 		cmocka_unit_test(a_launch_in_another_way_does_not_count),
 	};
