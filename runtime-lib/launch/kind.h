@@ -8,8 +8,9 @@ enum launch_kind {
 	/* The same, but natively it may overlap the launch before it by programmatic dependence,
 	 * unless something comes between these two. */
 	LAUNCH_DEPENDENT,
-	LAUNCH_NATIVE,  /* native, as it has attributes that forms cannot have */
-	LAUNCH_WHOLE,   /* native: cooperative, or a graph */
+	LAUNCH_NATIVE, /* native, as it has attributes that forms cannot have */
+	LAUNCH_WHOLE,  /* native: cooperative */
+	LAUNCH_GRAPH,  /* native; its grid says how many blocks it has at the same time (graph.h) */
 	LAUNCH_OVERLAP, /* native, and nothing may come between it and the launch before */
 	LAUNCH_RECORDS, /* the same; it records a programmatic event */
 };
@@ -26,16 +27,22 @@ static inline bool launch_may_have_form(enum launch_kind kind, const struct leve
 	return kind <= LAUNCH_DEPENDENT && binding->wait && !load_relaxed(&launch_events_recorded);
 }
 
+/* It begins when the launch before it has ended. */
+static inline bool launch_is_apart(enum launch_kind kind)
+{
+	return kind == LAUNCH_PLAIN || kind == LAUNCH_NATIVE || kind == LAUNCH_WHOLE ||
+	       kind == LAUNCH_GRAPH;
+}
+
 /* Nobody gains from samples of kernels that overlap and can have no form. */
 static inline bool launch_may_be_sampled(enum launch_kind kind, const struct level_binding *binding)
 {
-	return kind == LAUNCH_PLAIN || kind == LAUNCH_NATIVE || kind == LAUNCH_WHOLE ||
-	       (kind == LAUNCH_DEPENDENT && binding->wait);
+	return launch_is_apart(kind) || (kind == LAUNCH_DEPENDENT && binding->wait);
 }
 
-static inline enum sms_known launch_sms(enum launch_kind kind)
+static inline enum sms_known launch_sms(enum launch_kind kind, const struct geometry *geometry)
 {
-	if (kind == LAUNCH_PLAIN)
+	if (kind == LAUNCH_PLAIN || (kind == LAUNCH_GRAPH && geometry->grid[0]))
 		return SMS_COUNTED;
 	return kind == LAUNCH_DEPENDENT || kind == LAUNCH_NATIVE ? SMS_ANY : SMS_ALL;
 }

@@ -10,6 +10,7 @@
 #include "gates/priority.h"
 #include "gates/start.h"
 #include "gates/waiting.h"
+#include "launch/graph.h"
 #include "launch/kind.h"
 #include "launch/learn.h"
 #include "launch/preempt.h"
@@ -45,7 +46,7 @@ static void launch_captured(struct stream *stream, const struct level_binding *b
 static bool can_do_with_some(const struct launch *launch, const struct kernel_call *call,
 			     enum launch_kind kind)
 {
-	return kind == LAUNCH_PLAIN && launch->binding->level &&
+	return launch_sms(kind, &call->geometry) == SMS_COUNTED && launch->binding->level &&
 	       sms_are_few(launch->stream->client, &call->geometry);
 }
 
@@ -142,13 +143,6 @@ kept_apart static uint64_t await_forms(struct stream *stream, const struct kerne
 	return predict(kernel, call);
 }
 
-/* True: the launch has the priority of its level. */
-static inline bool goes_ahead(const struct stream *stream, const struct kernel_call *call)
-{
-	return load_relaxed(&launch_order_of(stream->client)->priorities) &&
-	       !(call->config && priority_stays(call->config));
-}
-
 /* A kernel that is to be launched, and what is known of it. */
 struct work {
 	const struct kernel_call *call;
@@ -156,6 +150,15 @@ struct work {
 	struct kernel_time *kernel;
 	uint64_t key;
 };
+
+/* True: the launch has the priority of its level. */
+static inline bool goes_ahead(const struct stream *stream, const struct work *work)
+{
+	const CUlaunchConfig *config = work->call->config;
+
+	return load_relaxed(&launch_order_of(stream->client)->priorities) &&
+	       work->kind != LAUNCH_GRAPH && !(config && priority_stays(config));
+}
 
 /* Counts the launch as begun and shows demand for it. True: nothing else is outstanding in the
  * stream. */
@@ -170,10 +173,10 @@ static always_inlined bool enter(struct launch *launch, struct stream *stream,
 	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
 	if (!kernel_is_measured(work->kernel))
 		stream_unknown(stream, begun);
-	uint64_t ahead = goes_ahead(stream, work->call) ? launch->predicted : 0;
+	uint64_t ahead = goes_ahead(stream, work) ? launch->predicted : 0;
 	demand_raise(stream->client, binding, launch->predicted,
 		     sms_of_launch(stream, stream->client, binding, &work->call->geometry, ahead,
-				   launch_sms(work->kind)));
+				   launch_sms(work->kind, &work->call->geometry)));
 	if (binding->lowered)
 		demand_lower(stream->client, binding->level);
 	return load_relaxed(&stream->completed) + 1 == begun;
@@ -256,9 +259,7 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	struct work work = {call, kind, kernel_find(key), key};
 	uint64_t predicted = predict(work.kernel, call);
 	if (stream_is_captured(stream)) {
-		launch_captured(stream, binding, predicted,
-				kind == LAUNCH_PLAIN || kind == LAUNCH_NATIVE ||
-					kind == LAUNCH_WHOLE);
+		launch_captured(stream, binding, predicted, launch_is_apart(kind));
 		return;
 	}
 
@@ -266,7 +267,8 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	    launch_may_have_form(kind, binding))
 		predicted = await_forms(stream, call, work.kernel, key);
 	launch->predicted = predicted;
-	launch->sample = kind == LAUNCH_PLAIN && need_is_measured(stream->client, key)
+	launch->sample = (kind == LAUNCH_PLAIN || kind == LAUNCH_GRAPH) &&
+					 need_is_measured(stream->client, key)
 				 ? sample_early(stream)
 				 : NULL;
 	bool starts = enter(launch, stream, binding, &work);
@@ -430,28 +432,29 @@ LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 
 /* A launch that is always native; the last arguments initialise its struct kernel_call. */
-#define NATIVE_LAUNCH(name, stream, per_thread, parameters, arguments, ...)                   \
+#define NATIVE_LAUNCH(name, kind, stream, per_thread, parameters, arguments, ...)             \
 	EXPORT CUresult name parameters                                                       \
 	{                                                                                     \
 		struct launch launch;                                                         \
                                                                                               \
 		launch_begin(&launch, stream, per_thread, &(struct kernel_call){__VA_ARGS__}, \
-			     LAUNCH_WHOLE);                                                   \
+			     kind);                                                           \
 		return launch_end(&launch, real(name) arguments);                             \
 	}
 #define COOPERATIVE(name, per_thread)                                                              \
-	NATIVE_LAUNCH(name, stream, per_thread,                                                    \
+	NATIVE_LAUNCH(name, LAUNCH_WHOLE, stream, per_thread,                                      \
 		      (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,           \
 		       unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params), \
 		      (f, gx, gy, gz, bx, by, bz, shared, stream, params),                         \
 		      {f, {gx, gy, gz}, {bx, by, bz}, shared}, params)
 /* The old interface sets the block size by cuFuncSetBlockShape(), which is not hooked. */
-#define OLD(name, stream, width, height, parameters, arguments)   \
-	NATIVE_LAUNCH(name, stream, false, parameters, arguments, \
+#define OLD(name, stream, width, height, parameters, arguments)                 \
+	NATIVE_LAUNCH(name, LAUNCH_WHOLE, stream, false, parameters, arguments, \
 		      {.function = f, .grid = {(unsigned)(width), (unsigned)(height), 1}})
-#define GRAPH(name, per_thread)                                                       \
-	NATIVE_LAUNCH(name, stream, per_thread, (CUgraphExec graph, CUstream stream), \
-		      (graph, stream), {.function = graph})
+#define GRAPH(name, per_thread)                                              \
+	NATIVE_LAUNCH(name, LAUNCH_GRAPH, stream, per_thread,                \
+		      (CUgraphExec graph, CUstream stream), (graph, stream), \
+		      {.function = graph, .grid = {graph_blocks(graph), 1, 1}})
 COOPERATIVE(cuLaunchCooperativeKernel, false)
 COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 OLD(cuLaunch, NULL, 1, 1, (CUfunction f), (f))

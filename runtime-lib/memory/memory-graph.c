@@ -1,5 +1,6 @@
 /* Graphs that allocate. The device takes their memory when they are launched, and may keep it until
- * it is trimmed. It counts from their instantiation on, as if nothing in a graph were reused. */
+ * it is trimmed. It counts from their instantiation on (launch/graph.c), as if nothing in a graph
+ * were reused. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
 
@@ -47,7 +48,7 @@ static uint64_t allocated(CUgraph graph, CUdevice *device, unsigned depth)
 	return sum;
 }
 
-static bool claim_graph(struct memory_claim *claim, CUgraph graph)
+bool memory_claim_graph(struct memory_claim *claim, CUgraph graph)
 {
 	CUdevice device = -1;
 
@@ -67,16 +68,5 @@ static bool claim_graph(struct memory_claim *claim, CUgraph graph)
 	return ledger_add_graph(ledger, bytes);
 }
 
-#define INSTANTIATES(name, parameters, arguments) \
-	MEMORY_CLAIMS(name, RECORD_GRAPH, claim_graph(&claim, graph), parameters, arguments)
-#define WITH_LOG (CUgraphExec * out, CUgraph graph, CUgraphNode * error, char *log, size_t size)
-#define WITH_PARAMETERS \
-	(CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters)
-INSTANTIATES(cuGraphInstantiate, WITH_LOG, (out, graph, error, log, size))
-INSTANTIATES(cuGraphInstantiate_v2, WITH_LOG, (out, graph, error, log, size))
-INSTANTIATES(cuGraphInstantiateWithFlags,
-	     (CUgraphExec * out, CUgraph graph, unsigned long long flags), (out, graph, flags))
-INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (out, graph, parameters))
-INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, parameters))
 MEMORY_RELEASES(cuGraphExecDestroy, RECORD_GRAPH, graph, (CUgraphExec graph), (graph),
 		if (known) ledger_settle(record.ledger, 0))

@@ -25,20 +25,22 @@ CUresult memory_released(const struct record *record, CUresult result);
 /* Hooks with that around the call. @claims: fills in `claim`; @key: of what is released; @after: at
  * the end. */
 #define MEMORY_ALLOCATES(function, kind, bytes, parameters, arguments) \
-	MEMORY_CLAIMS(function, kind, memory_claim(&claim, bytes), parameters, arguments)
-#define MEMORY_CLAIMS(function, kind, claims, parameters, arguments)                    \
-	EXPORT CUresult function parameters                                             \
-	{                                                                               \
-		struct memory_claim claim;                                              \
-		struct memory_wait wait = {0};                                          \
-		CUresult result;                                                        \
-                                                                                        \
-		if (!(claims))                                                          \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                \
-		do                                                                      \
-			result = real(function) arguments;                              \
-		while (memory_wait(&wait, claim.ledger, claim.size, result));           \
-		return memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
+	MEMORY_CLAIMS(function, kind, memory_claim(&claim, bytes), parameters, arguments, )
+#define MEMORY_CLAIMS(function, kind, claims, parameters, arguments, after)               \
+	EXPORT CUresult function parameters                                               \
+	{                                                                                 \
+		struct memory_claim claim;                                                \
+		struct memory_wait wait = {0};                                            \
+		CUresult result;                                                          \
+                                                                                          \
+		if (!(claims))                                                            \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                  \
+		do                                                                        \
+			result = real(function) arguments;                                \
+		while (memory_wait(&wait, claim.ledger, claim.size, result));             \
+		result = memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
+		after;                                                                    \
+		return result;                                                            \
 	}
 #define MEMORY_RELEASES(function, kind, key, parameters, arguments, after) \
 	EXPORT CUresult function parameters                                \
@@ -55,8 +57,9 @@ CUresult memory_released(const struct record *record, CUresult result);
 		return result;                                             \
 	}
 
-/* The same for the variables of a module or a library. */
+/* The same for the variables of a module or a library, and for a graph that is instantiated. */
 bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size);
+bool memory_claim_graph(struct memory_claim *claim, CUgraph graph);
 
 /* Before the context ends: takes the records of its memory off its handle. They stay charged, and
  * can be released, under the returned name. */
