@@ -13,12 +13,12 @@ WORKLOAD_SPIN := e2e/workloads/spin.c $(WORKLOAD_GEN)/spin-ptx.c
 long-block_SRC := e2e/workloads/long-block.c $(WORKLOAD_SPIN)
 burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c e2e/workloads/spin-timed.c \
              $(WORKLOAD_GEN)/spin-timed-ptx.c $(WORKLOAD_SPIN)
-memory-storm_SRC := e2e/workloads/memory-storm.c
-memory-ways_SRC := e2e/workloads/memory-ways.c
+memory-storm_SRC := e2e/workloads/memory/memory-storm.c
+memory-ways_SRC := e2e/workloads/memory/memory-ways.c e2e/workloads/memory/ways.c
 nvml-view_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_CFLAGS := -DLINKED
-hoard_SRC := e2e/workloads/hoard.c $(WORKLOAD_SPIN)
+hoard_SRC := e2e/workloads/memory/hoard.c $(WORKLOAD_SPIN)
 cas_SRC := e2e/workloads/cas.c $(WORKLOAD_GEN)/cas-ptx.c
 cas_STATIC := base
 counter_SRC := e2e/workloads/counter.c
