@@ -33,7 +33,7 @@ $(B)/bench/bench-queue: $(B)/simcuda/libcuda.so.1
 
 # bench-kernels: what the forms cost the papers' kernels, and how soon they leave.
 BENCHES += bench-kernels
-BENCH_KERNELS_SRC      := $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c form-groups.c mixed-lengths.c) e2e/workloads/workload.c \
+BENCH_KERNELS_SRC      := $(addprefix e2e/bench/programs/,bench-kernels.c mixed-lengths.c) $(wildcard e2e/bench/programs/forms/*.c) e2e/workloads/workload.c \
                           $(GEN)/e2e/workloads/mixed-lengths-ptx.c
 bench-kernels_SRC       = $(BENCH_KERNELS_SRC) $(PAPERS_SRC)
 bench-kernels_STATIC   := libweir-transform

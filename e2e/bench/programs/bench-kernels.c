@@ -8,7 +8,7 @@
 
 #include <weir/base.h>
 
-#include "form-launcher.h"
+#include "forms/form-launcher.h"
 #include "mixed-lengths.h"
 
 #define AHEAD .ahead = true

@@ -7,129 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD_NS     8000u
-#define UNSEEN_NS     10000u    /* an eviction in which nobody looked for so long has no delay */
-#define FINISHES      INT32_MAX /* cycles, longer than any block */
-#define REGISTERS_MAX 255u      /* of a thread */
-
-struct names {
-	char name[PLAN_KERNELS_MAX][128];
-	unsigned count;
-};
-
-static void note_name(void *data, const struct weir_verdict *verdict)
-{
-	struct names *names = data;
-
-	if (names->count < PLAN_KERNELS_MAX)
-		snprintf(names->name[names->count++], sizeof(names->name[0]), "%s",
-			 verdict->kernel);
-}
-
-static char *transform(const char *ptx, const char *benchmark,
-		       const struct weir_transform_options *options)
-{
-	struct weir_error error;
-	size_t len;
-	char *out;
-
-	if (weir_transform(&out, &len, ptx, strlen(ptx), options, &error))
-		workload_fail("%s: line %u: %s", benchmark, error.line, error.message);
-	return out;
-}
-
-/* Registers of a thread of the kernel. */
-static unsigned registers_of(CUmodule module, const char *name)
-{
-	CUfunction function;
-	int registers;
-
-	CU(cuModuleGetFunction(&function, module, name));
-	CU(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
-	return (unsigned)registers;
-}
-
-/* The persistent form of every kernel, without a limit on registers. */
-static CUmodule load_free(const struct benchmark *benchmark)
-{
-	struct weir_transform_options options = {.forms = 1u << WEIR_PERSISTENT};
-	char *ptx = transform(benchmark->ptx, benchmark->name, &options);
-	CUmodule module;
-
-	CU(cuModuleLoadData(&module, ptx));
-	free(ptx);
-	return module;
-}
-
-/* Registers of a thread of @kernel's persistent form in @module; 0: there is no such form. */
-static unsigned registers_free(CUmodule module, const char *kernel)
-{
-	char name[256];
-	CUfunction function;
-	int registers;
-
-	snprintf(name, sizeof(name), "%s%s", kernel, weir_form_suffix(WEIR_PERSISTENT));
-	if (cuModuleGetFunction(&function, module, name) != CUDA_SUCCESS)
-		return 0;
-	CU(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
-	return (unsigned)registers;
-}
-
-/* The limit on registers; 0: none is needed. */
-static unsigned limit(unsigned native, unsigned freely, unsigned more)
-{
-	unsigned registers = weir_registers_max(native) + more;
-
-	return (!more && freely <= registers) || registers > REGISTERS_MAX ? 0 : registers;
-}
-
-static void note_save(void *data, const struct weir_verdict *verdict)
-{
-	struct form *form = data;
-	struct form_save *save = &form->saves[form->save_count];
-
-	if (verdict->form != WEIR_RESUMABLE || form->save_count == PLAN_KERNELS_MAX)
-		return;
-	snprintf(save->name, sizeof(save->name), "%s", verdict->kernel);
-	save->fixed = verdict->save_fixed;
-	save->per_thread = verdict->save_per_thread;
-	form->save_count++;
-}
-
-/* As in the compile service: persistent kernels have as many registers as natively, or a few more;
- * resumable ones have no limit. */
-static char *transform_all(struct form *form, const struct benchmark *benchmark)
-{
-	struct names names = {0};
-	struct weir_transform_options options = {
-		.forms = 1u << WEIR_SLICED, .verdict = note_name, .data = &names};
-	char *ptx = transform(benchmark->ptx, benchmark->name, &options);
-	CUmodule module, freely = load_free(benchmark);
-
-	CU(cuModuleLoadData(&module, benchmark->ptx));
-	options = (struct weir_transform_options){.verdict = note_save, .data = form};
-	for (unsigned i = 0; i < 2 * names.count; i++) {
-		char *before = ptx;
-		unsigned registers;
-
-		options.kernel = names.name[i / 2];
-		registers = limit(registers_of(module, options.kernel),
-				  registers_free(freely, options.kernel), form->more);
-		options.forms = 1u << (i % 2 ? WEIR_RESUMABLE : WEIR_PERSISTENT);
-		options.registers_max = i % 2 ? 0 : registers;
-		ptx = transform(before, benchmark->name, &options);
-		free(before);
-	}
-	CU(cuModuleUnload(module));
-	CU(cuModuleUnload(freely));
-	return ptx;
-}
+#define PERIOD_NS 8000u
+#define UNSEEN_NS 10000u    /* an eviction in which nobody looked for so long has no delay */
+#define FINISHES  INT32_MAX /* cycles, longer than any block */
 
 void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark,
 	       unsigned more)
 {
 	*form = (struct form){.random = {1}, .more = more, .drain_percent = 100};
-	form->ptx = transform_all(form, benchmark);
+	form->ptx = form_text(benchmark, more, &form->saves);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
 	CU(cuMemHostAlloc((void **)&form->page, sizeof(*form->page), CU_MEMHOSTALLOC_DEVICEMAP));
@@ -445,11 +331,11 @@ static void allow_shared(CUfunction function, CUfunction native)
 static void look_up(const struct form *form, const struct plan *plan, struct form_kernel *kernel,
 		    const struct plan_kernel *native)
 {
-	for (unsigned i = 0; i < form->save_count; i++) {
-		if (strcmp(form->saves[i].name, native->name) != 0)
+	for (unsigned i = 0; i < form->saves.count; i++) {
+		if (strcmp(form->saves.of[i].name, native->name) != 0)
 			continue;
-		kernel->save_fixed = form->saves[i].fixed;
-		kernel->save_per_thread = form->saves[i].per_thread;
+		kernel->save_fixed = form->saves.of[i].fixed;
+		kernel->save_per_thread = form->saves.of[i].per_thread;
 	}
 	kernel->function[WEIR_NATIVE] = native->function;
 	for (enum weir_form kind = WEIR_NATIVE + 1; kind < WEIR_FORM_COUNT; kind++) {

@@ -8,6 +8,7 @@
 #include <weir/transform.h>
 
 #include "form-groups.h"
+#include "form-text.h"
 #include "plan.h"
 
 /* A form with its number: blocks of a ticket, or slices of a launch. */
@@ -34,12 +35,6 @@ struct form_kernel {
 	uint32_t saved, drained; /* blocks, as of the last look at the words */
 };
 
-/* The state that a kernel's workers save. */
-struct form_save {
-	char name[128];
-	uint32_t fixed, per_thread;
-};
-
 /* What happened in the evictions of a kernel. */
 struct form_evictions {
 	unsigned unseen;         /* their delay is unknown: this process did not run meanwhile */
@@ -53,9 +48,8 @@ struct form {
 	struct form_page *page; /* in the host's memory */
 	CUdeviceptr page_address;
 	char *ptx;
-	unsigned more;                            /* registers */
-	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
-	unsigned save_count;
+	unsigned more; /* registers */
+	struct form_saves saves;
 	uint64_t drain_percent; /* of what libweir sets weir_persistent.drain to */
 	int clock_khz, memory_khz, bus_bits;
 	bool chained;            /* a continuation stands behind each launch that is not evicted */
