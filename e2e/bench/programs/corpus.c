@@ -1,6 +1,6 @@
 #include "corpus.h"
 
-#include "forms/generate.h"
+#include "forms/generator/generate.h"
 
 #include <errno.h>
 #include <stdbool.h>
