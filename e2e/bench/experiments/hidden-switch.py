@@ -14,7 +14,7 @@ BOUNDS = {
     "p99 over alone": at_most(320, " us"),
     "median over alone, hint": at_most(100, " us"),
 }
-BASELINES = ("HIGH alone", "time-slicing", "the same wait without a hint")
+BASELINES = ("HIGH alone", "HIGH alone with Weir", "time-slicing", "the same wait without a hint")
 NEEDS = ("gpu", "pytorch", "root")
 SIMULATED = True
 
@@ -38,10 +38,10 @@ def launches(bench, client):
     return known.get("launches", 0), time.monotonic()
 
 
-def run_alone(bench, extra=()):
+def run_alone(bench, extra=(), weir=False):
     """HIGH's figures, and the clock."""
     with Clock(bench.node.simulated) as clock:
-        return {**high(bench, False, extra).result(), "clock": clock.median}
+        return {**high(bench, weir, extra).result(), "clock": clock.median}
 
 
 def beside(bench, low, extra=(), way=None):
@@ -108,6 +108,8 @@ def run(bench):
             show(bench, "time-slicing", high(bench, False).result(), alone["plain"])
 
     bench.node.ensure_agent()
+    if "plain" in parts:
+        show(bench, "Weir, HIGH alone", run_alone(bench, weir=True), alone["plain"])
     with bench.node.running("low", low.argv, bursts.LOW, True) as client:
         for part in parts:
             PARTS[part][1](bench, client, alone[part])
