@@ -170,7 +170,7 @@ endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
 $(foreach t,limit context agent wait code,$(eval test-memory-$t_SRC += runtime-lib/tests/limited.c))
 test-memory-agent_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
-test-demand_LDFLAGS := -Wl,--wrap=worker_wake
+test-demand_LDFLAGS := -Wl,--wrap=worker_wake -Wl,--wrap=worker_hurry
 test-autotune-length_LDFLAGS := -Wl,--wrap=client_now
 $(foreach t,test-ahead test-profile $(filter test-function%,$(INSIDE_TESTS)),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 test-profile_SRC += runtime-lib/tests/formed.c

@@ -23,6 +23,7 @@ struct tick {
 	uint64_t now;
 	uint64_t passed;     /* ns since the last look at this client */
 	uint64_t unattended; /* ns since the worker last asked the driver about it */
+	bool hurried;        /* some of its work is finished, and others wait for that */
 	bool driven;         /* `drive` has run */
 	/* Read once before `look` and once before `work`, where it is never NULL. From the row of
 	 * levels on it is the one of the lowest level at which the client has work. */

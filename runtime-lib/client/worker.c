@@ -32,6 +32,7 @@ static struct {
 	_Atomic(struct client *) at; /* the worker looks after it; NULL: none */
 	struct {
 		uint64_t last_tick, last_drive; /* ns */
+		_Atomic int hurried;
 	} clients[CLIENTS_MAX];
 } worker;
 
@@ -52,6 +53,12 @@ void worker_alarm(void)
 	atomic_fetch_add(&worker.alarms, 1);
 	futex_wake(&worker.alarms);
 	worker_wake();
+}
+
+void worker_hurry(const struct client *client)
+{
+	atomic_store(&worker.clients[client->index].hurried, 1);
+	worker_alarm();
 }
 
 uint64_t worker_await(const _Atomic uint64_t *planned, struct tick *tick)
@@ -181,7 +188,8 @@ static bool wants_driver(const struct tick *tick)
 	bool soon = stale || tick->contended || tick->flying || tick->waited || tick->slo;
 
 	return (tick->samples && soon) || tick->rebinding || tick->forms || tick->due ||
-	       (tick->totals.outstanding && (!tick->moved || stale || tick->contended));
+	       (tick->totals.outstanding &&
+		(!tick->moved || stale || tick->contended || tick->hurried));
 }
 
 static uint64_t next_look(const struct tick *tick)
@@ -193,7 +201,7 @@ static uint64_t next_look(const struct tick *tick)
 		return TICK_STALLED;
 	if (tick->contended && outstanding)
 		return tick->moved || !level ? TICK_CONTENDED : TICK_STALLED;
-	if (!outstanding && level && tick->demand_now)
+	if (!outstanding && tick->demand_now && (level || tick->contended))
 		return TICK_LINGERING;
 	if (tick->moved || tick->flying || tick->forms || tick->changing)
 		return TICK_BUSY;
@@ -210,6 +218,7 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	struct tick tick = {.now = now,
 			    .passed = now - *last_tick,
 			    .unattended = now - *last_drive,
+			    .hurried = atomic_exchange(&worker.clients[client->index].hurried, 0),
 			    .binding = atomic_load(&client->binding)};
 
 	if (!tick.binding && !binding_waits(client))

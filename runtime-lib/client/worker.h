@@ -17,6 +17,8 @@ int worker_start(void);
 void worker_wake(void);
 /* Look at everything now, also if it has just looked. Up to two system calls. */
 void worker_alarm(void);
+/* The same, and ask the driver how far @client is. */
+void worker_hurry(const struct client *client);
 
 /* For a look: waits for the moment @planned, 0: none, unless another thread changes it meanwhile.
  * If it is farther away than WORKER_SPIN, asks for a look then. Returns the moment when it has

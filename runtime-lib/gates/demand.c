@@ -9,6 +9,10 @@
 /* Launches that follow each other this closely are one busy period. */
 #define LINGER_MAX (100 * NS_PER_US) /* ns */
 
+/* The worker is hurried no more often than that: it takes the caller some us, and each of the
+ * worker's questions keeps the driver from the program. */
+#define HURRY_EVERY (500 * NS_PER_US)
+
 /* For this long the client that came first is ahead of those that come while it is at work. */
 #define FIRST_MAX (20 * NS_PER_MS) /* ns */
 
@@ -290,6 +294,28 @@ void demand_end(struct client *client)
 	settle(client, false);
 }
 
+/* Lower-level clients share the GPU, or same-level ones have work. */
+static bool is_waited_for(const struct level_binding *binding)
+{
+	return binding &&
+	       (load_relaxed(&control_page(binding)->below) || binding_contended(binding));
+}
+
+void demand_some_finished(struct client *client)
+{
+	struct demand *demand = demand_of(client);
+	uint64_t now = client_now();
+
+	if (atomic_load(&demand->shown) != DEMAND_SHOWN || linger(client) ||
+	    now < load_relaxed(&demand->hurried) + HURRY_EVERY ||
+	    !is_waited_for(atomic_load(&client->binding))) {
+		worker_wake();
+		return;
+	}
+	store_relaxed(&demand->hurried, now);
+	worker_hurry(client);
+}
+
 /* True: bits were set, and may still be. */
 static bool expire(struct client *client, uint64_t now)
 {
@@ -312,10 +338,8 @@ static bool expire(struct client *client, uint64_t now)
 		return true;
 	}
 	uint64_t idle = atomic_load(&demand->idle_since);
-	if (!idle) {
-		atomic_store(&demand->idle_since, now);
-		return true;
-	}
+	if (!idle)
+		atomic_store(&demand->idle_since, idle = now);
 	if (now - idle < linger(client))
 		return true;
 	clear(client);

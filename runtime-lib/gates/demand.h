@@ -32,6 +32,7 @@ struct demand {
 	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap;   /* ns, running mean of the time between idle and the next launch */
 	_Atomic int came_first; /* no client of this level or higher had work then */
+	_Atomic uint64_t hurried; /* ns, when the worker was hurried last */
 	struct busy_period busy;
 	struct speculation speculation;
 };
@@ -77,6 +78,9 @@ bool demand_expect(struct client *client, const struct level_binding *binding, u
 void demand_settle(struct client *client);
 /* The same, where it is known that no launch follows at once. */
 void demand_end(struct client *client);
+/* After a call that waited for some of the client's work, it is not known for which: the worker
+ * looks. At once, if others wait for the end of demand. */
+void demand_some_finished(struct client *client);
 
 /* Worker: publishes another binding, and takes @next. Demand moves to its words. */
 void demand_move(struct client *client, struct level_binding *next);

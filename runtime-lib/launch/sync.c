@@ -96,10 +96,15 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
 	return finish_all_end(&all, real(cuCtxSynchronize_v2)(context));
 }
 
-/* Some work is finished after these, it is not known which: the worker looks. */
+/* Some work is finished after these, it is not known which. */
 static CUresult finish_some(CUresult result)
 {
-	worker_wake();
+	struct client *client = driver_ready() ? client_here() : NULL;
+
+	if (client)
+		demand_some_finished(client);
+	else
+		worker_wake();
 	memory_look();
 	return result;
 }

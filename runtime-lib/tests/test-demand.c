@@ -1,6 +1,8 @@
 /* Speculative demand, shown for a copy before a launch; busy periods, on the null driver. */
 #include "gates/demand.h"
 #include "client/link.h"
+#include "client/stream.h"
+#include "client/worker.h"
 
 #include "catch.h"
 
@@ -15,7 +17,7 @@
 #define TRIES  400 /* what a busy machine spoils is tried again */
 
 /* On this thread. */
-static _Thread_local unsigned wakes;
+static _Thread_local unsigned wakes, hurries;
 
 void __real_worker_wake(void);
 void __wrap_worker_wake(void);
@@ -23,6 +25,14 @@ void __wrap_worker_wake(void)
 {
 	wakes++;
 	__real_worker_wake();
+}
+
+void __real_worker_hurry(const struct client *of);
+void __wrap_worker_hurry(const struct client *of);
+void __wrap_worker_hurry(const struct client *of)
+{
+	hurries++;
+	__real_worker_hurry(of);
 }
 
 static void launch(unsigned n)
@@ -418,6 +428,71 @@ static void with_a_minimum_rate_the_worker_wakes(void **state)
 	gone(n);
 }
 
+/* How often the worker is hurried when a call returns that has waited for an event of @n, which has
+ * work. @gap: ns until it has more, as was learned. */
+static unsigned hurries_of_an_event(unsigned n, uint64_t gap)
+{
+	driver->streams_busy = 1;
+	launch(n);
+	atomic_store(&demand_of(client)->gap, gap);
+	hurries = 0;
+	assert_int_equal(cuEventSynchronize(NULL), CUDA_SUCCESS);
+	unsigned found = hurries;
+	driver->streams_busy = 0;
+	finish_work(n);
+	return found;
+}
+
+/* Nobody knows which work an event stands behind. */
+static void who_waits_for_an_event_hurries_the_worker_for_others(void **state)
+{
+	unsigned n = context_welcomed(1);
+
+	(void)state;
+	finish_work(n);
+	assert_int_equal(hurries_of_an_event(n, NS_PER_MS), 0); /* there are no others */
+	agent.control->below = 1;
+	assert_int_equal(hurries_of_an_event(n, NS_PER_MS), 1);
+
+	atomic_store(&demand_of(client)->hurried, client_now() + NS_PER_S); /* it was just now */
+	assert_int_equal(hurries_of_an_event(n, NS_PER_MS), 0);
+
+	atomic_store(&demand_of(client)->hurried, 0);
+	assert_int_equal(hurries_of_an_event(n, 10 * NS_PER_US), 0); /* it goes on at once */
+	agent.control->below = 0;
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	assert_int_equal(hurries_of_an_event(n, NS_PER_MS), 1);
+
+	atomic_store(&demand_of(client)->hurried, 0);
+	hurries = 0;
+	cuEventSynchronize(NULL); /* nothing is outstanding */
+	assert_int_equal(hurries, 0);
+	agent.control->flags = 0;
+	gone(n);
+}
+
+/* One look of the worker is enough, unless the next launch is expected at once. */
+static void demand_ends_as_soon_as_the_work_is_seen_finished(void **state)
+{
+	unsigned n = context_welcomed(0);
+	struct tick tick = {.binding = atomic_load(&client->binding)};
+
+	(void)state;
+	finish_work(n);
+	worker_pause();
+	launch(n);
+	atomic_store(&demand_of(client)->gap, 0);
+	stream_for_each (s, client) {
+		struct progress all = stream_progress(s);
+		stream_completed(s, &all);
+	}
+	tick.now = client_now();
+	demand_work(client, &tick);
+	worker_resume();
+	assert_false(tick.demand_now);
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -433,6 +508,8 @@ int main(void)
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
 		cmocka_unit_test(speculative_demand_ends_with_the_work_it_was_for),
 		cmocka_unit_test(demand_that_moves_ends_with_its_work),
+		cmocka_unit_test(who_waits_for_an_event_hurries_the_worker_for_others),
+		cmocka_unit_test(demand_ends_as_soon_as_the_work_is_seen_finished),
 	};
 
 	driver_load();
