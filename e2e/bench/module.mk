@@ -70,7 +70,8 @@ SHELL_TESTS += e2e/bench/smoke.sh
 
 # bench-transform: how fast the transformer is, and what memory it takes.
 BENCHES += bench-transform
-bench-transform_SRC    := e2e/bench/programs/bench-transform.c e2e/bench/programs/corpus.c e2e/forms/generator/generate.c
+bench-transform_SRC    := e2e/bench/programs/bench-transform.c e2e/bench/programs/corpus.c e2e/forms/random.c \
+			  $(wildcard e2e/forms/generator/*.c)
 bench-transform_STATIC := libweir-transform
 bench-transform_LIBS   := $(TRANSFORM_LIBS)
 
