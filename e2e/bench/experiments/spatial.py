@@ -46,8 +46,8 @@ CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and 
 SWEEP_SECONDS = 200  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
-GAP_MS, REQUESTS_SECONDS = 8, 2.0
-REQUESTS_SETTLE = 1.5  # of requests, too: HIGH finds out whether a part of the SMs will do
+GAP_MS, REQUESTS_SECONDS, TURNS = 8, 2.0, 3  # of requests: alone and in each way, in turns, since the host varies
+REQUESTS_SETTLE, AGAIN_SETTLE = 1.5, 0.3  # before the first: HIGH finds out whether a part of the SMs will do; before others
 
 
 def trivial(pool, name, tenant="", sms=0):
@@ -119,10 +119,18 @@ def judge_pairs(bench, found):
         plot.bars(bench.plots / f"{bench.report.experiment}.svg", "Overhead of preemption (FLEP fig. 15)", "%", list(lost), series)
 
 
-def curve(bench, low, jobs):
-    """HIGH's time by the SMs that LOW leaves, a dict as @jobs. The best of several times is low by chance: where `needed`
-    misses the bound by little, it and the best are measured again, in turn."""
+def ask_for(bench, job, yields):
+    """The tenant of @job's client asks lower levels for that from here on."""
+    bench.node.change_until(job.tenant, "yields", yields, lambda: pool_of(bench).clients([job])[0]["yield"] == yields)
+
+
+def curve(bench, low, jobs, whole):
+    """HIGH's time by the SMs that LOW leaves, a dict as @jobs. `needed` and @whole are of one client: others differ by a tenth
+    whatever they ask for. The best of several times is low by chance: where `needed` misses the bound by little, it and the best
+    are measured again, in turn."""
     def point(name, settle=POINT_SETTLE):
+        if name in ("needed", whole):
+            ask_for(bench, jobs[name], "whole" if name == whole else "needed")
         return beside(bench, "Weir", low, jobs[name], POINT, settle)[0]
 
     times = {name: point(name, POINT_SETTLE + COMPARES * (name == "needed")) for name in jobs}
@@ -130,29 +138,30 @@ def curve(bench, low, jobs):
     if BOUNDS["needed against the best"].limit < times["needed"] / times[best] < CLEAR:
         again = [(point(best), point("needed")) for _ in range(AGAIN)]
         times |= dict(zip((best, "needed"), map(statistics.fmean, zip(*again))))
+    ask_for(bench, jobs["needed"], "needed")
     return times
 
 
-def curves_of(bench, lows, b, jobs, until):
+def curves_of(bench, lows, b, jobs, whole, until):
     """The curves of one HIGH beside each LOW; none is begun after the time @until. Each is reported at once."""
     curves = {}
     for a, low in lows.items():
         if a == b or time.monotonic() > until:
             continue
-        times = curves[a, b] = curve(bench, low, jobs)
+        times = curves[a, b] = curve(bench, low, jobs, whole)
         bench.report.add(f"{a}_{b}: needed against the best number of SMs", round(times["needed"] / min(times.values()), 3), "x",
                          baselines=", ".join(f"{of} {us:.1f} us" for of, us in times.items()))  # fmt: skip
     return curves
 
 
 def sweep(bench, lows, highs, sms, whole):
-    """As in FLEP's figure 16, each pair. @highs: HIGH to its jobs: plain, `whole`, `needed`. @whole: the SMs of the GPU.
+    """As in FLEP's figure 16, each pair. @highs: HIGH to its jobs: plain, `whole`, `needed`. @whole: the GPU's SMs.
     Clients that ask for a number of SMs are there for one HIGH at a time: MPS keeps some of very many waiting."""
     pool, curves, until = pool_of(bench), {}, time.monotonic() + SWEEP_SECONDS
     for b in sorted(highs, key=lambda b: b not in dict(SHOWN)):
         several = {n: trivial(pool, b, NEEDED.name, n) for n in sms}
         pool.ensure("Weir", list(several.values()))
-        curves |= curves_of(bench, lows, b, {whole: highs[b][1], "needed": highs[b][2]} | several, until)
+        curves |= curves_of(bench, lows, b, {whole: highs[b][2], "needed": highs[b][2]} | several, whole, until)
         pool.leave("Weir", list(several.values()))
     ratios = {pair: times["needed"] / min(times.values()) for pair, times in curves.items()}
     bound, asked = BOUNDS["needed against the best"], sum(a != b for a in lows for b in highs)
@@ -186,11 +195,10 @@ class Around:
         self.rate = done / ((until - self.since) / 1e9)
 
 
-def burst(bench, pool, tenant, low, iterations):
+def burst(bench, pool, tenant, low, extra):
     """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone."""
     seconds = length(bench, BLOCKS_SECONDS)
-    extra = ("--size", str(2 if bench.node.simulated else BLOCKS), "--iterations", str(iterations),
-             "--gap-min-us", "1000", "--gap-max-us", "2000")  # fmt: skip
+    extra = ("--size", str(2 if bench.node.simulated else BLOCKS), "--gap-min-us", "1000", "--gap-max-us", "2000", *extra)
     around = Around(pool, low, START + seconds + 1) if low else None
     client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True)
     client.wait_ready()
@@ -209,48 +217,69 @@ def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate):
 
 
 def few_blocks(bench, lows):
-    """A service with a kernel of BLOCKS blocks."""
+    """A service with a kernel of BLOCKS blocks: each launched, and a request's kernels in a graph."""
     pool, iterations = pool_of(bench), 16
     if not bench.node.simulated:
         argv = [bench.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
         iterations = int(bench.node.start("calibrate", argv, WHOLE.name, False).result())
-    alone, _ = burst(bench, pool, NEEDED, None, iterations)
-    for a, low in lows.items():
-        free = beside(bench, "Weir", low, None)[1]
-        both = [burst(bench, pool, tenant, low, iterations) for tenant in (WHOLE, NEEDED)]
-        p99s = [result["p99"] / alone["p99"] for result, _ in both]
-        rates = [max(rate, 1e-9) for _, rate in both]
-        judge_service(bench, f"{BLOCKS} blocks", a, free, rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"])
+    free = {a: beside(bench, "Weir", low, None)[1] for a, low in lows.items()}
+    for what, graph in ((f"{BLOCKS} blocks", ()), (f"{BLOCKS} blocks in a graph", ("--graphs",))):
+        extra = ("--iterations", str(iterations), *graph)
+        alone, _ = burst(bench, pool, NEEDED, None, extra)
+        for a, low in lows.items():
+            both = [burst(bench, pool, tenant, low, extra) for tenant in (WHOLE, NEEDED)]
+            p99s = [result["p99"] / alone["p99"] for result, _ in both]
+            rates = [max(rate, 1e-9) for _, rate in both]
+            judge_service(bench, what, a, free[a], rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"])
 
 
-def requests(client, seconds):
-    client.tell("single", seconds, GAP_MS)
-    return client.answer(seconds + 60)["ms"]
+class Requests:
+    """Requests of one way: the ms of each, without and with what HIGH's thread lost to the host; LOW's rates beside them."""
 
+    def __init__(self):
+        self.times, self.less, self.rates = [], [], []
 
-def requests_beside(pool, client, low):
-    """ms of HIGH's requests, and LOW's rounds a second beside them."""
-    around = Around(pool, low, REQUESTS_SETTLE + REQUESTS_SECONDS + 2)
-    requests(client, REQUESTS_SETTLE)
-    with around:
-        times = requests(client, REQUESTS_SECONDS)
-    return times, around.rate
+    def take(self, client, seconds):
+        client.tell("single", seconds, GAP_MS)
+        answer = client.answer(seconds + 60)
+        self.times += answer["ms"]
+        self.less += [ms - lost for ms, lost in zip(answer["ms"], answer["lost_ms"])]
+
+    def take_beside(self, pool, client, low, settle):
+        around = Around(pool, low, settle + REQUESTS_SECONDS + 1)
+        Requests().take(client, settle)
+        with around:
+            self.take(client, REQUESTS_SECONDS)
+        self.rates.append(max(around.rate, 1e-9))
+
+    @property
+    def p99(self):
+        return quantile(self.times, 0.99)
+
+    @property
+    def p99_less(self):
+        return quantile(self.less, 0.99)
 
 
 def networks(bench, lows):
     """ResNet-50, batch 1, called eagerly."""
-    pool = pool_of(bench)
+    pool, what = pool_of(bench), "ResNet-50, batch 1"
     argv = ["python3", str(PROGRAMS / "high.py"), "single"]
     clients = [bench.node.start("requests", argv, tenant.name, True, stdin=subprocess.PIPE) for tenant in (WHOLE, NEEDED)]
     for client in clients:
         client.wait_ready()
-    alone = quantile(requests(clients[0], REQUESTS_SECONDS), 0.99)
     for a, low in lows.items():
-        free = beside(bench, "Weir", low, None)[1]
-        both = [requests_beside(pool, client, low) for client in clients]
-        p99s = [quantile(times, 0.99) / alone for times, _ in both]
-        rates = [max(rate, 1e-9) for _, rate in both]
-        judge_service(bench, "ResNet-50, batch 1", a, free, rates, p99s, BOUNDS["ResNet-50, p99"], BOUNDS["ResNet-50, LOW's rate"])
+        free, alone, both = beside(bench, "Weir", low, None)[1], Requests(), (Requests(), Requests())
+        for turn in range(TURNS):
+            alone.take(clients[0], REQUESTS_SECONDS)
+            for client, way in zip(clients, both):
+                way.take_beside(pool, client, low, AGAIN_SETTLE if turn else REQUESTS_SETTLE)
+        rates = [statistics.fmean(way.rates) for way in both]
+        judge_service(bench, what, a, free, rates, [way.p99 / alone.p99 for way in both], BOUNDS["ResNet-50, p99"], BOUNDS["ResNet-50, LOW's rate"])
+        temporal, spatial = (way.p99_less / alone.p99_less for way in both)
+        told = f"temporal {temporal:.2f}x; n={len(both[1].times)}; medians, p99: " + ", ".join(
+            f"{statistics.median(way.less):.2f}/{way.p99_less:.2f} of {statistics.median(way.times):.2f}/{way.p99:.2f} ms" for way in (alone, *both))  # fmt: skip
+        bench.report.judge(f"{what}, LOW={a}, less what its thread lost: HIGH's p99 against alone", spatial, BOUNDS["ResNet-50, p99"], told)
     for client in clients:
         client.leave()
 

@@ -368,6 +368,15 @@ class Node:
         self.tenants = [dataclasses.replace(tenant, **changes.get(tenant.name, {})) for tenant in self.tenants]
         return self.config
 
+    def change_until(self, name, key, value, taken):
+        """Gives a tenant another field, and waits until @taken() says that the agent's clients have it."""
+        self.change_tenants({name: {key: value}})
+        end = time.monotonic() + 10
+        while not taken():
+            if time.monotonic() > end:
+                raise Failure(f"the agent does not take {key} {value}")
+            time.sleep(0.02)
+
     def share_gpu(self, mps):
         """From here on clients with Weir are under MPS, or outside it. Starts an agent that tests for that."""
         self.stop_agent()
