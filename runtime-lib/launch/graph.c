@@ -3,6 +3,7 @@
 #include "memory/memory.h"
 
 #include "weir/base.h"
+#include "weir/log.h"
 
 #include <stdlib.h>
 
@@ -22,8 +23,10 @@ static void note(CUgraphExec graph, uint64_t blocks)
 {
 	if (blocks == UNKNOWN)
 		blocks = 0;
-	atomic_store(entry_of(graph),
-		     (uint64_t)(uintptr_t)graph << BITS | smaller(blocks, GRAPH_BLOCKS_MAX));
+	blocks = smaller(blocks, GRAPH_BLOCKS_MAX);
+	atomic_store(entry_of(graph), (uint64_t)(uintptr_t)graph << BITS | blocks);
+	log_debug("graph %p: %u blocks at the same time (0: not known)", (void *)graph,
+		  (unsigned)blocks);
 }
 
 uint32_t graph_blocks(CUgraphExec graph)
