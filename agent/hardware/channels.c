@@ -24,6 +24,11 @@ static pthread_mutex_t *lock(struct channels_gpu *gpu)
 #define locked(gpu) \
 	cleanup(unlock) __attribute__((unused)) pthread_mutex_t *const locked_ = lock(gpu)
 
+/* The groups of a client; with the lock of its GPU. */
+#define group_for_each(group, client_)             \
+	DL_FOREACH ((client_)->gpu->groups, group) \
+		if ((group)->client == (client_))
+
 static const char *error_text(int error, char text[64])
 {
 	if (error == -EXDEV)
@@ -43,9 +48,7 @@ static bool read_client(struct channels_client *client)
 	struct channels_group *group;
 	char text[64];
 
-	DL_FOREACH (client->gpu->groups, group) {
-		if (group->client != client)
-			continue;
+	group_for_each (group, client) {
 		usable &= group->examined;
 		failed |= group->failed;
 		disobeyed += group->disobeyed;
@@ -189,10 +192,8 @@ void channels_forget(struct channels_client *client)
 	if (!client->gpu)
 		return;
 	locked(client->gpu);
-	DL_FOREACH (client->gpu->groups, group) {
-		if (group->client == client)
-			group->client = NULL;
-	}
+	group_for_each (group, client)
+		group->client = NULL;
 	pthread_cond_signal(&client->gpu->wake);
 	client->n_groups = 0;
 	client->usable = false;
@@ -206,9 +207,7 @@ static void want(struct channels_client *client)
 	if (!client->gpu)
 		return;
 	locked(client->gpu);
-	DL_FOREACH (client->gpu->groups, group) {
-		if (group->client != client)
-			continue;
+	group_for_each (group, client) {
 		group->wanted.slice = client->slice ? client->slice : CHANNELS_DEFAULT_SLICE;
 		group->wanted.stopped = client->stopped;
 	}
@@ -239,10 +238,9 @@ uint64_t channels_ran(const struct channels_client *client, uint64_t now)
 	if (!client->gpu)
 		return 0;
 	locked(client->gpu);
-	DL_FOREACH (client->gpu->groups, group) {
+	group_for_each (group, client) {
 		bool runs = !group->is.stopped && now > group->runs_since;
-		if (group->client == client)
-			most = larger(most, group->ran + (runs ? now - group->runs_since : 0));
+		most = larger(most, group->ran + (runs ? now - group->runs_since : 0));
 	}
 	return most;
 }
@@ -255,11 +253,10 @@ uint64_t channels_stopped_at(const struct channels_client *client)
 	if (!client->gpu)
 		return 0;
 	locked(client->gpu);
-	DL_FOREACH (client->gpu->groups, group) {
-		if (group->client == client && !group->is.stopped)
+	group_for_each (group, client) {
+		if (!group->is.stopped)
 			return 0;
-		if (group->client == client)
-			last = larger(last, group->stopped_at);
+		last = larger(last, group->stopped_at);
 	}
 	return last;
 }
@@ -272,9 +269,8 @@ bool channels_stays_stopped(const struct channels_client *client)
 	if (!client->gpu)
 		return false;
 	locked(client->gpu);
-	DL_FOREACH (client->gpu->groups, group) {
-		stays &= group->client != client || group->stays;
-	}
+	group_for_each (group, client)
+		stays &= group->stays;
 	return stays;
 }
 
@@ -285,10 +281,8 @@ void channels_stop_again(struct channels_client *client)
 	if (!client->gpu)
 		return;
 	locked(client->gpu);
-	DL_FOREACH (client->gpu->groups, group) {
-		if (group->client == client)
-			group->again = group->is.stopped;
-	}
+	group_for_each (group, client)
+		group->again = group->is.stopped;
 	pthread_cond_signal(&client->gpu->wake);
 }
 
