@@ -12,14 +12,11 @@
 #include <string.h>
 #include <zstd.h>
 
-#define WRAPPER_MAGIC   0x466243b1u
-#define CONTAINER_MAGIC 0xba55ed50u
-#define KIND_PTX        1u
-#define FLAG_LZ4        0x2000u
-#define FLAG_ZSTD       0x8000u
-#define FLAG_EXACT_ARCH 0x300000u /* sm_90a, sm_100f: no other architecture */
-#define OUR_SM          90u
-#define TEXT_MAX        (256u << 20)
+#include "weir/fatbin.h"
+
+#define WRAPPER_MAGIC 0x466243b1u
+#define OUR_SM        90u
+#define TEXT_MAX      (256u << 20)
 
 struct wrapper {
 	uint32_t magic, version;
@@ -27,37 +24,21 @@ struct wrapper {
 	const void *more;
 };
 
-struct container {
-	uint32_t magic;
-	uint16_t version, header_size;
-	uint64_t size; /* behind this header */
-};
-
-struct entry {
-	uint16_t kind, version;
-	uint32_t header_size;
-	uint64_t payload_size;
-	uint32_t compressed_size, options;
-	uint16_t minor, major;
-	uint32_t sm, name, name_length;
-	uint64_t flags, key;
-	uint64_t uncompressed_size;
-};
-
-static bool usable(const struct entry *e)
+static bool usable(const struct fatbin_entry *e)
 {
-	if (e->kind != KIND_PTX || e->sm > OUR_SM)
+	if (e->kind != FATBIN_PTX || e->sm > OUR_SM)
 		return false;
-	return !(e->flags & FLAG_EXACT_ARCH) || e->sm == OUR_SM;
+	/* sm_90a, sm_100f: no other architecture. */
+	return !(e->flags & (FATBIN_EXACT | FATBIN_FAMILY)) || e->sm == OUR_SM;
 }
 
 /* Walks the entries of a container of @size bytes behind its header. */
-static const char *best_entry(const char *at, uint64_t size, struct entry *best)
+static const char *best_entry(const char *at, uint64_t size, struct fatbin_entry *best)
 {
 	const char *found = NULL;
 
-	while (size >= sizeof(struct entry)) {
-		struct entry e;
+	while (size >= sizeof(struct fatbin_entry)) {
+		struct fatbin_entry e;
 
 		memcpy(&e, at, sizeof(e));
 		if (e.header_size < sizeof(e) || e.header_size > size ||
@@ -73,7 +54,7 @@ static const char *best_entry(const char *at, uint64_t size, struct entry *best)
 	return found;
 }
 
-static CUresult inflate(const struct entry *e, const char *payload, char **out)
+static CUresult inflate(const struct fatbin_entry *e, const char *payload, char **out)
 {
 	size_t from = e->compressed_size, to = e->uncompressed_size;
 	bool good;
@@ -83,7 +64,7 @@ static CUresult inflate(const struct entry *e, const char *payload, char **out)
 	*out = malloc(to);
 	if (!*out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (e->flags & FLAG_ZSTD)
+	if (e->flags & FATBIN_ZSTD)
 		good = ZSTD_decompress(*out, to, payload, from) == to;
 	else
 		good = LZ4_decompress_safe(payload, *out, (int)from, (int)to) == (int)to;
@@ -97,8 +78,8 @@ static CUresult inflate(const struct entry *e, const char *payload, char **out)
 static CUresult from_container(const char *image, size_t size, const char **text, size_t *length,
 			       char **owned)
 {
-	struct container c;
-	struct entry e = {0};
+	struct fatbin_container c;
+	struct fatbin_entry e = {0};
 	const char *payload;
 
 	memcpy(&c, image, sizeof(c));
@@ -110,7 +91,7 @@ static CUresult from_container(const char *image, size_t size, const char **text
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	*text = payload;
 	*length = e.payload_size;
-	if (e.flags & (FLAG_LZ4 | FLAG_ZSTD)) {
+	if (e.flags & (FATBIN_LZ4 | FATBIN_ZSTD)) {
 		RETURN_IF(inflate(&e, payload, owned));
 		*text = *owned;
 		*length = e.uncompressed_size;
@@ -130,7 +111,7 @@ CUresult image_find_ptx(const void *image, size_t size, const char **text, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!size && strnlen(image, 4) < 4)
 		return CUDA_ERROR_INVALID_IMAGE;
-	if (size && size < sizeof(struct container))
+	if (size && size < sizeof(struct fatbin_container))
 		return CUDA_ERROR_INVALID_IMAGE;
 	memcpy(&magic, image, sizeof(magic));
 	if (magic == WRAPPER_MAGIC && !size) { /* holds addresses, so never from a file */
@@ -140,7 +121,7 @@ CUresult image_find_ptx(const void *image, size_t size, const char **text, size_
 			return CUDA_ERROR_INVALID_IMAGE;
 		memcpy(&magic, image, sizeof(magic));
 	}
-	if (magic == CONTAINER_MAGIC)
+	if (magic == FATBIN_MAGIC)
 		return from_container(image, size, text, length, owned);
 	if (!memcmp(image, "\177ELF", 4))
 		return CUDA_ERROR_NO_BINARY_FOR_GPU; /* machine code cannot be run here */
