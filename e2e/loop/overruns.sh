@@ -120,7 +120,6 @@ check "it is reported" eventually 60 loop_is_told
 sed -i 's/action: report/action: kill/' "$work/agent.yaml"
 check "its process ends when the configuration says so" is_ended
 check "by the agent" eventually 30 grep -q "process .* is killed: its kernel did not leave the GPU" "$work/agent.log"
-unset "clients[$busy]"
 stop_busy # its server has not failed
 [ $failed -eq 0 ] || tail -n 20 "$work"/*.log "$work/loop.json"
 exit $failed

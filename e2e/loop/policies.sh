@@ -30,13 +30,6 @@ END
 every_policy_is_here() {
     diff <(sed -n 's/^POLICY(\(.*\))$/\1/p' agent/policy/policies.def) <(policies | cut -d' ' -f1)
 }
-ordinary() { # always with work, or soon again
-    governed 65532 burst --kernels 20 --gap-min-us 100 --gap-max-us 1000 --requests 100000000 \
-        --stop-file "$work/stop" --ready-file "$work/client/burst" >"$work/burst.log" 2>&1 &
-    busy=$!
-    clients[$busy]=burst
-    eventually 30 test -e "$work/client/burst"
-}
 launches() { status 'first(.clients[] | select(.command == "burst")) | .launches'; }
 has_launched() { [ "$(launches)" -gt "$1" ]; }
 left() { # HOW
@@ -48,7 +41,8 @@ left() { # HOW
 }
 check "every policy has its line" every_policy_is_here
 check "the agent is up" start_agent
-check "an ordinary client of the loops' level" ordinary
+# Always with work, or soon again.
+start_burst "$work/client" 65532 "an ordinary client of the loops' level" --kernels 20 --gap-min-us 100 --gap-max-us 1000
 while read -r policy how; do
     check "policy $policy" weirctl policy "$policy"
     before=$(launches)

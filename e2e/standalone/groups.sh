@@ -15,19 +15,10 @@ sed -i 's|  rules:|  rules:\n    - {uid: 65531, level: high, yield: needed}|' "$
 
 under_mps
 
-busy=
 start_small() { # BLOCKS: it asks for so many SMs, whatever it finds faster
     rm -rf "$work/small" && mkdir -m 777 "$work/small"
-    WEIR_YIELD_SMS=$1 governed 65531 burst --size "$1" --kernels 3 --gap-min-us 2000 --gap-max-us 6000 --requests 100000000 \
-        --stop-file "$work/small/stop" --ready-file "$work/small/ready" >"$work/burst.log" 2>&1 &
-    busy=$!
-    clients[$busy]=burst
-    check "a busy client of $1 blocks is at work" eventually 60 test -e "$work/small/ready"
-}
-stop_small() {
-    touch "$work/small/stop"
-    check "the busy client's own values are right" wait "$busy"
-    unset "clients[$busy]"
+    WEIR_YIELD_SMS=$1 start_burst "$work/small" 65531 "a busy client of $1 blocks" \
+        --size "$1" --kernels 3 --gap-min-us 2000 --gap-max-us 6000
 }
 
 of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
@@ -65,7 +56,7 @@ for blocks in 2 5; do
         in_form $form matrix-multiply
         in_form $form reduction
     done
-    stop_small
+    stop_busy
 done
 start_small 2
 WEIR_CHUNK=3 in_form persistent matrix-multiply --size 96
@@ -75,5 +66,5 @@ for form in persistent resumable; do
     check "the order of a stream, $form" \
         eval "WEIR_FORM=$form governed 65534 stream-order --seed 3 --seconds 3 >'$work/order-$form.log' 2>&1"
 done
-stop_small
+stop_busy
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -89,17 +89,21 @@ governed() { # UID PROGRAM ARGUMENTS...
         timeout -s KILL 900 "$work/bin/$program" "$@"
 }
 
-# A client of the highest level that uses the GPU again and again; its program is burst.
+# A client that uses the GPU again and again, until stop_busy; its program is burst. FOLDER: of its files.
 busy=
-start_busy() {
-    governed 0 burst --kernels 20 --gap-min-us 500 --gap-max-us 3000 --requests 100000000 \
-        --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
+start_burst() { # FOLDER USER WHAT ARGUMENT...
+    busy_folder=$1
+    governed "$2" burst "${@:4}" --requests 100000000 --stop-file "$1/stop" --ready-file "$1/ready" >"$work/burst.log" 2>&1 &
     busy=$!
     clients[$busy]=burst
-    check "a busy client is at work" eventually 30 test -e "$work/ready"
+    check "$3 is at work" eventually 60 test -e "$1/ready"
 }
-
+# Of the highest level.
+start_busy() {
+    start_burst "$work" 0 "a busy client" --kernels 20 --gap-min-us 500 --gap-max-us 3000
+}
 stop_busy() {
-    touch "$work/stop"
+    touch "$busy_folder/stop"
     check "the busy client's own values are right" wait "$busy"
+    unset "clients[$busy]"
 }
