@@ -344,6 +344,28 @@ static void numbers_drawn_are_kept(void **state)
 	}
 }
 
+/* A block draws before its body. If it leaves behind the body, it comes back to the number that is
+ * drawn and not done. */
+static void a_number_drawn_ahead_is_next(void **state)
+{
+	const uint64_t n = 20;
+
+	begin(state);
+	w.params.args.check_cycles = 0;
+	w.host.hold = 1;
+	for (uint64_t done = 1; done <= n; done++) {
+		bool ends = done == n;
+		must_leave("drawn_ahead", n, WEIR_LOOP_EVICTED | (ends ? 0 : WEIR_LOOP_READY));
+		assert_int_equal(w.host.report.ended, ends);
+		assert_int_equal(w.out[0], done);
+		assert_int_equal(w.out[1], done + 1);
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		assert_int_equal(w.out[16 + 2 * i], i);
+		assert_int_equal(w.out[17 + 2 * i], i + 2);
+	}
+}
+
 /* Warps stop at different places, and each goes on from its own. */
 static void a_body_that_stopped_goes_on(void **state)
 {
@@ -473,6 +495,7 @@ int main(void)
 		cmocka_unit_test(busy_blocks_poll_for_demand_alone),
 		cmocka_unit_test(a_busy_kernel_leaves_when_it_must),
 		cmocka_unit_test(numbers_drawn_are_kept),
+		cmocka_unit_test(a_number_drawn_ahead_is_next),
 		cmocka_unit_test(a_body_that_stopped_goes_on),
 		cmocka_unit_test(leaving_is_short),
 		cmocka_unit_test(the_time_of_a_launch_is_that_of_its_callbacks),

@@ -37,6 +37,21 @@ extern "C" __global__ void shared_out_alone(weir::loop_args args, uint64_t *out,
 		add(out + 1, i);
 	});
 }
+/* out[0]: bodies that ran; out[1]: the ticket; out[16...]: of each body its number, and the ticket as it saw
+ * it, in the order in which they ran. For one block. */
+extern "C" __global__ void drawn_ahead(weir::loop_args args, uint64_t *out, const char *, uint64_t n)
+{
+	uint32_t *ticket = reinterpret_cast<uint32_t *>(out + 1);
+	loop main(args);
+
+	main.run_each_block(ticket, static_cast<uint32_t>(n), [=](loop &, uint32_t i) {
+		uint64_t *of = out + 16 + 2 * *out;
+		set(of, i);
+		set(of + 1, *static_cast<volatile uint32_t *>(ticket));
+		__syncthreads();
+		add(out, 1);
+	});
+}
 
 /* Bodies of ten steps, in any of which a warp may stop. out[0]: steps of all warps; out[1]: the ticket;
  * out[16...]: of each thread, its step and the number of its body, from 1 on. */
