@@ -15,6 +15,8 @@
   promql          expressions, one a line; promtool checks them, and the metrics must exist
   text, yaml part output, and parts of files; not checked
 
+configuration.md must also say of each key of agent.yaml when a change takes effect.
+
 An object that commands give to kubectl (<<END) is checked like a manifest. More words after `sh` (TAGS) say for which
 readers the commands are.
 
@@ -36,6 +38,7 @@ import tempfile
 B = os.environ.get("B", "build")
 TAGS = {"kind", "k3s", "kubeadm", "gpu", "simulated"}
 QUICK_START = "deploy/docs/quick-start.md"
+CONFIGURATION = "deploy/docs/configuration.md"
 QUICK_START_RUN = {"kubeadm", "simulated"} # by the test
 KUBE = ["--kube-version", "1.34.0", "--api-versions", "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"]
 scratch = tempfile.TemporaryDirectory(prefix="weir-pages-")
@@ -210,8 +213,21 @@ def manifests_of(kind, text):
     return HERE.findall(text) if kind == "sh" else []
 
 
+def unnamed_keys():
+    """Keys of the agent at the top level, and annotations' names, of which the page does not say when a change counts."""
+    with open("deploy/docs/agent.yaml", encoding="utf-8") as file:
+        keys = re.findall(r"^(\w+):|^  (\w*[aA]nnotation):", file.read(), re.M)
+    with open(CONFIGURATION, encoding="utf-8") as file:
+        said = file.read().partition("## Changes while")[2].partition("\n## ")[0]
+    return [key for key in map("".join, keys) if not re.search(rf"[`.]{key}[`.]", said)]
+
+
 def main():
     failed = 0
+    if CONFIGURATION in pages:
+        unnamed = unnamed_keys()
+        print("not ok" if unnamed else "ok", f"- {CONFIGURATION}: changes of all keys", *unnamed)
+        failed = bool(unnamed)
     for page in pages:
         for number, kind, text in fences(page):
             what = f"{page}:{number}: {kind}"
