@@ -40,6 +40,11 @@ static const char *error_text(int error, char text[64])
 	return text;
 }
 
+static void warn_not_used(pid_t pid, const char *why)
+{
+	log_limited(LOG_WARNING, 1, "process %d: its channel group is not used: %s", (int)pid, why);
+}
+
 /* Reads what the thread found. True: something has changed. */
 static bool read_client(struct channels_client *client)
 {
@@ -53,8 +58,7 @@ static bool read_client(struct channels_client *client)
 		failed |= group->failed;
 		disobeyed += group->disobeyed;
 		if (group->failed && !group->told)
-			log_limited(LOG_WARNING, 1, "a client's channel group is not used: %s",
-				    error_text(group->error, text));
+			warn_not_used(group->pid, error_text(group->error, text));
 		group->told |= group->failed;
 	}
 	usable &= !failed && client->n_groups;
@@ -172,7 +176,7 @@ void channels_take(struct channels_gpu *gpu, struct loop *loop, const uint8_t uu
 	else if (client->n_groups >= (client->max ? client->max : CHANNELS_GROUPS_MAX))
 		wrong = "it has too many";
 	if (wrong) {
-		log_limited(LOG_WARNING, 1, "a client's channel group is not used: %s", wrong);
+		warn_not_used(client->pid, wrong);
 		client->failed = true;
 		client->usable = false;
 		client->changed(client);

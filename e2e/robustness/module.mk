@@ -1,5 +1,5 @@
 # An agent under attack, under chaos, and beside the release before.
-SHELL_TESTS += $(patsubst %,e2e/robustness/%.sh,kill memory memory-ways restart hostile levels stops upgrade) \
+SHELL_TESTS += $(patsubst %,e2e/robustness/%.sh,kill memory memory-ways restart hostile channels levels stops upgrade) \
                e2e/robustness/soak/tests/check.py e2e/robustness/soak/soak.sh
 
 PROGRAMS += hostile

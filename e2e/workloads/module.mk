@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             memory-ways tensor counter nvml-view nvml-view-linked hoard cas cooperative-pair
+             memory-ways tensor counter channel-liar nvml-view nvml-view-linked hoard cas cooperative-pair
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -21,9 +21,12 @@ nvml-view-linked_CFLAGS := -DLINKED
 hoard_SRC := e2e/workloads/memory/hoard.c $(WORKLOAD_SPIN)
 cas_SRC := e2e/workloads/cas.c $(WORKLOAD_GEN)/cas-ptx.c
 cas_STATIC := base
-counter_SRC := e2e/workloads/counter.c
+counter_SRC := e2e/workloads/channels/counter.c e2e/workloads/channels/own-groups.c
+channel-liar_SRC := e2e/workloads/channels/liar.c e2e/workloads/channels/own-groups.c
 counter_STATIC := base
 counter_LDFLAGS := -Wl,--export-dynamic-symbol=ioctl
+channel-liar_STATIC := base
+channel-liar_LDFLAGS := $(counter_LDFLAGS)
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := $(wildcard e2e/workloads/stream-order/*.c) $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order/stream-order-ptx.c
 cooperative-pair_SRC := e2e/workloads/cooperative-pair.c $(WORKLOAD_GEN)/stream-order/stream-order-ptx.c

@@ -5,10 +5,8 @@
  *   stop     lets its channel group go on again and again, with --pause-us between
  */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,8 @@
 
 #include "weir/channel-group.h"
 #include "weir/protocol.h"
-#include "weir/rm.h"
 
+#include "own-groups.h"
 #include "spin.h"
 
 #define PAGE 4096u
@@ -42,54 +40,12 @@ static const char counter_ptx[] =
 	"@%go bra AGAIN;\n"
 	"ret;\n}\n";
 
-/* This process's compute channel group, and the descriptor that it was made with. */
-static struct {
-	int fd;
-	uint32_t device;
-	struct channel_group group;
-} mine = {.fd = -1};
-
-static void watch(int fd, const struct rm_alloc *made)
-{
-	const struct rm_channel_group_params *params = (const void *)(uintptr_t)made->params;
-
-	if (made->class == RM_CLASS_SUBDEVICE && !mine.group.group) {
-		mine.group.subdevice = made->object;
-	} else if (made->class == RM_CLASS_CHANNEL_GROUP && params &&
-		   params->engine == RM_ENGINE_COMPUTE) {
-		mine.fd = fd;
-		mine.group.client = made->client;
-		mine.group.group = made->object;
-		mine.group.n_channels = 0;
-	} else if (RM_CLASS_IS_CHANNEL(made->class) && made->parent == mine.group.group &&
-		   mine.group.n_channels < CHANNEL_GROUP_CHANNELS) {
-		mine.group.channels[mine.group.n_channels++] = made->object;
-	}
-}
-
-__attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)
-{
-	static int (*next)(int, unsigned long, void *);
-	va_list arguments;
-
-	va_start(arguments, request);
-	void *argument = va_arg(arguments, void *);
-	va_end(arguments);
-	if (!next)
-		next = (int (*)(int, unsigned long, void *))dlsym(RTLD_NEXT, "ioctl");
-	int r = next(fd, request, argument);
-	if (r == 0 && _IOC_TYPE(request) == RM_IOCTL_TYPE && _IOC_NR(request) == RM_IOCTL_ALLOC &&
-	    _IOC_SIZE(request) == sizeof(struct rm_alloc))
-		watch(fd, argument);
-	return r;
-}
-
 static void *fight_stops(void *argument)
 {
 	uint64_t pause_us = *(const uint64_t *)argument;
 
 	for (;;) {
-		channel_group_stop(mine.fd, &mine.group, false);
+		channel_group_stop(own_groups.fd, &own_groups.compute, false);
 		if (pause_us)
 			usleep((useconds_t)pause_us);
 	}
