@@ -18,7 +18,7 @@ class Pipeline(ctypes.Structure):
     _fields_ = [
         ("path", ctypes.c_char_p), ("documents", ctypes.c_uint32), ("dimension", ctypes.c_uint32), ("mask", ctypes.c_uint32),
         ("offsets", ctypes.c_uint64), ("vocabulary", ctypes.c_uint64), ("table", ctypes.c_uint64),
-        ("numbers", ctypes.c_uint64), ("tensor", ctypes.c_uint64), ("blocks", ctypes.c_uint32),
+        ("numbers", ctypes.c_uint64), ("tensor", ctypes.c_uint64), ("blocks", ctypes.c_uint32), ("rounds", ctypes.c_uint32),
     ]  # fmt: skip
 
 

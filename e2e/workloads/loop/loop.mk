@@ -6,7 +6,7 @@ BENCHES += $(LOOP_PROGRAMS)
 LOOP_DIR := e2e/workloads/loop
 loop-parts = $(patsubst %,$(LOOP_DIR)/%.c,$1) $(patsubst %,$(WORKLOAD_GEN)/loop/%-ptx.c,$2)
 LOOP_PIPELINE := $(call loop-parts,pipeline host,tokens tokens-loop tokens-loop-leaving) \
-                 $(patsubst %,e2e/workloads/%.c,workload parallel)
+                 $(patsubst %,e2e/workloads/%.c,workload parallel samples)
 
 loop-throttle_SRC  := $(call loop-parts,throttle leaves host,throttle)
 LOOP_PARTS := $(patsubst %,parts-%,boxes angles keys suffixes)

@@ -10,14 +10,14 @@
 #include <weir/base.h>
 
 #include "../parallel.h"
+#include "../samples.h"
 #include "host.h"
 
 extern const char tokens_ptx[], tokens_loop_ptx[], tokens_loop_leaving_ptx[];
 
 #define SHARE   1024u /* documents that a processor reads at once */
 #define STREAMS 16u
-/* One run leaves less than 100 times, of which 99 are judged. */
-#define LEAVING_MORE 4
+#define STAGING 32u /* buffers of the loop */
 
 static struct token_job job_of(const struct pipeline *pipeline)
 {
@@ -43,6 +43,8 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	const struct weir_loop_options options = {.blocks = pipeline->blocks,
 						  .threads = TOKENS_THREADS,
 						  .callbacks = TOKENS_CALLBACKS,
+						  .staging = STAGING,
+						  .spin_us = HOST_SPIN_US,
 						  .name = "tokens"};
 	struct weir_loop *loop = host_loop(kernel, &options);
 	size_t read = (job.documents / TOKENS_READ + 1) * sizeof(int32_t);
@@ -170,23 +172,50 @@ static double run_parallel(const struct pipeline *pipeline, CUfunction kernel, C
 static const struct {
 	const char *ptx, *kernel;
 	double (*run)(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device);
-	unsigned more; /* runs behind the first one */
 } ways[] = {[PIPELINE_NATIVE] = {tokens_ptx, "tokens_embed", run_native},
 	    [PIPELINE_LOOP] = {tokens_loop_ptx, "tokens_loop", run_loop},
 	    [PIPELINE_PARALLEL] = {tokens_ptx, "tokens_embed", run_parallel},
-	    [PIPELINE_LEAVING] = {tokens_loop_leaving_ptx, "tokens_loop", run_loop, LEAVING_MORE}};
+	    [PIPELINE_LEAVING] = {tokens_loop_leaving_ptx, "tokens_loop", run_loop}};
+
+/* What an earlier round has left would look right. */
+static void clear_results(const struct pipeline *pipeline)
+{
+	size_t cells = (size_t)pipeline->documents * TOKENS_ROW;
+
+	CU(cuMemsetD8(pipeline->numbers, 0, cells * sizeof(uint32_t)));
+	CU(cuMemsetD8(pipeline->tensor, 0, cells * pipeline->dimension * sizeof(float)));
+	CU(cuCtxSynchronize());
+}
+
+/* Seconds. */
+static double median_round(const struct pipeline *pipeline, enum pipeline_way way,
+			   CUfunction kernel, CUdeviceptr device)
+{
+	struct samples samples = {0};
+	double seconds = ways[way].run(pipeline, kernel, device);
+
+	if (!pipeline->rounds)
+		return seconds;
+	for (uint32_t i = 0; i < pipeline->rounds; i++) {
+		clear_results(pipeline);
+		samples_add(&samples, ways[way].run(pipeline, kernel, device));
+	}
+	samples_sort(&samples);
+	seconds = samples_quantile(&samples, 0.5);
+	samples_deinit(&samples);
+	return seconds;
+}
 
 double pipeline_run(const struct pipeline *pipeline, enum pipeline_way way)
 {
 	CUdeviceptr device = host_zeros(sizeof(struct token_job));
 	CUfunction kernel;
 	CUmodule module;
-	double seconds = 0;
+	double seconds;
 
 	CU(cuModuleLoadData(&module, ways[way].ptx));
 	CU(cuModuleGetFunction(&kernel, module, ways[way].kernel));
-	for (unsigned i = 0; i <= ways[way].more; i++)
-		seconds = ways[way].run(pipeline, kernel, device);
+	seconds = median_round(pipeline, way, kernel, device);
 	if (way == PIPELINE_LEAVING)
 		seconds = host_leaving_us(module) / 1e6;
 	CU(cuModuleUnload(module));

@@ -12,6 +12,7 @@ struct pipeline {
 	uint32_t documents, dimension, vocabulary_mask;
 	uint64_t offsets, vocabulary, table, numbers, tensor;
 	uint32_t blocks; /* of the loop; 0: as many as fit */
+	uint32_t rounds; /* behind one that is not measured; 0: that one alone */
 };
 
 enum pipeline_way {
@@ -21,7 +22,8 @@ enum pipeline_way {
 	PIPELINE_LEAVING,  /* the loop leaves again and again */
 };
 
-/* Fills in @numbers and @tensor. Returns how long it took in seconds; PIPELINE_LEAVING: how long it
- * took at most to leave. Ends the program when something fails. */
+/* Fills in @numbers and @tensor. Returns how long it took in seconds, the median of the rounds;
+ * PIPELINE_LEAVING: how long it took to leave, 99 times of 100. Ends the program when something
+ * fails. */
 __attribute__((visibility("default"))) double pipeline_run(const struct pipeline *pipeline,
 							   enum pipeline_way way);
