@@ -8,7 +8,9 @@
 #define KEPT_MAX  (2 * NS_PER_MS)  /* ns */
 #define SHORT     (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
 #define GIVEN_MIN 8u               /* SMs that MPS gives a process at least */
-#define PART      2u /* launches of many blocks do with one in so many SMs, or need all */
+
+/* Launches of many blocks do with one in so many SMs, or need all. */
+static const uint32_t parts[NEED_WAYS] = {[NEED_PLACES] = 3, [NEED_APART] = 2, [NEED_WHOLE] = 1};
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always;   /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -88,13 +90,32 @@ static uint32_t add_percent(uint32_t n, uint32_t percent)
 	return n + (n * percent + 99) / 100;
 }
 
-/* For launches of many blocks; @part: SMs. */
-static uint32_t need_of_many(struct client *client, const struct level_binding *binding,
-			     uint32_t part)
+/* SMs for launches of many blocks. */
+static uint32_t part_of(const struct sms *sms, enum need_way way, uint32_t percent)
 {
-	if (!are_few(sms_of(client), part) || need_way_of_many(client, binding) == NEED_WHOLE)
+	return add_percent(sms->of_gpu / parts[way], percent);
+}
+
+static uint32_t need_of_many(struct client *client, const struct level_binding *binding,
+			     uint32_t percent)
+{
+	const struct sms *sms = sms_of(client);
+
+	if (!are_few(sms, part_of(sms, NEED_PLACES, percent)))
 		return SMS_WHOLE;
-	return part | SMS_APART;
+	uint32_t part = part_of(sms, need_way_of_many(client, binding), percent);
+	return are_few(sms, part) ? part | SMS_APART : SMS_WHOLE;
+}
+
+/* Beside launches of many blocks those of few need no more SMs. */
+static uint32_t need_beside_many(struct client *client, const struct level_binding *binding,
+				 uint32_t n, uint32_t percent)
+{
+	const struct sms *sms = sms_of(client);
+
+	if (n <= part_of(sms, NEED_PLACES, percent))
+		return n;
+	return (uint32_t)smaller(n, part_of(sms, need_way_beside_many(client, binding), percent));
 }
 
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
@@ -110,11 +131,9 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 	if (always)
 		return always | SMS_APART;
 	uint32_t n = known == SMS_COUNTED ? add_percent(count(geometry), percent) : 0;
-	uint32_t part = add_percent(sms->of_gpu / PART, percent);
 	if (!are_few(sms, n))
-		return need_of_many(stream->client, binding, part);
-	if (n > part && need_has_part(stream->client, binding))
-		n = part;
+		return need_of_many(stream->client, binding, percent);
+	n = need_beside_many(stream->client, binding, n, percent);
 	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
 					needs_places(ahead) ? NEED_PLACES : NEED_APART);
 	if (way == NEED_PLACES && !ahead)

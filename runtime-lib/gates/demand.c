@@ -220,7 +220,7 @@ static void clear(struct client *client)
 	    !take_back(client, binding, DEMAND_SHOWN, atomic_load(&demand_of(client)->gap)))
 		return;
 	count_time(client, client_now(), 0);
-	need_learn_period(client, sms_last_way(client),
+	need_learn_period(client, sms_last_way(client) == NEED_WHOLE,
 			  busy_period_end(&demand_of(client)->busy,
 					  atomic_load(&demand_of(client)->idle_since)));
 	start_done(client, binding);

@@ -63,15 +63,16 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
 enum need_way need_way_of_many(struct client *client, const struct level_binding *binding)
 {
 	struct need_choices *choices = need_choices_of(client);
+	enum need_way way = way_of(choices, binding, MANY, NEED_WHOLE);
 
 	store_relaxed(&choices->wanted, MANY | NEED_WHOLE);
-	store_relaxed(&choices->many, 1);
-	return way_of(choices, binding, MANY, NEED_WHOLE);
+	store_relaxed(&choices->many, 1 + (int)way);
+	return way;
 }
 
-bool need_has_part(struct client *client, const struct level_binding *binding)
+enum need_way need_way_beside_many(struct client *client, const struct level_binding *binding)
 {
-	return way_of(need_choices_of(client), binding, MANY, NEED_WHOLE) != NEED_WHOLE;
+	return way_of(need_choices_of(client), binding, MANY, NEED_WHOLE);
 }
 
 static uint64_t launches_of(struct client *client)
@@ -83,14 +84,15 @@ static uint64_t launches_of(struct client *client)
 	return n;
 }
 
-void need_learn_period(struct client *client, enum need_way way, uint64_t ns)
+void need_learn_period(struct client *client, bool whole, uint64_t ns)
 {
 	struct need_choices *choices = need_choices_of(client);
 	uint64_t begun = launches_of(client), before = atomic_exchange(&choices->begun, begun);
+	int many = atomic_exchange(&choices->many, 0);
+	uint64_t way = whole ? NEED_WHOLE : (uint64_t)many - 1;
 
-	if (atomic_exchange(&choices->many, 0) && ns && begun > before &&
-	    load_relaxed(&choices->measures))
-		atomic_store(&choices->period, ns / (begun - before) << 2 | (uint64_t)way);
+	if (many && ns && begun > before && load_relaxed(&choices->measures))
+		atomic_store(&choices->period, ns / (begun - before) << 2 | way);
 }
 
 /* Worker. */
@@ -134,13 +136,12 @@ void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t
 	if (!need_is_measured(client, key))
 		return;
 	if (need_trial_learn(&choices->trial, way, ns, now)) {
-		log_debug(
-			"kernel %016llx beside %08x: ns in places %llu, with SMs of its own %llu, "
-			"with all %llu",
-			(unsigned long long)key, choices->beside,
-			(unsigned long long)trial->typical[NEED_PLACES],
-			(unsigned long long)trial->typical[NEED_APART],
-			(unsigned long long)trial->typical[NEED_WHOLE]);
+		log_debug("kernel %016llx beside %08x: ns in places (0: work of many blocks on a "
+			  "third) %llu, with SMs of its own (half) %llu, with all %llu",
+			  (unsigned long long)key, choices->beside,
+			  (unsigned long long)trial->typical[NEED_PLACES],
+			  (unsigned long long)trial->typical[NEED_APART],
+			  (unsigned long long)trial->typical[NEED_WHOLE]);
 		choose(choices, trial->way, now);
 	} else if (trial->way != before) {
 		launch_in(choices, trial->way, now);
@@ -158,7 +159,7 @@ static void begin(struct need_choices *choices, uint64_t wanted, uint32_t compan
 {
 	choices->usual = (enum need_way)(wanted & WAY);
 	if ((wanted & ~WAY) == MANY)
-		need_trial_begin(&choices->trial, NEED_APART, &need_terms_work);
+		need_trial_begin(&choices->trial, NEED_PLACES, &need_terms_work);
 	else
 		need_trial_begin(&choices->trial, choices->usual,
 				 choices->usual == NEED_APART ? &need_terms_long

@@ -24,7 +24,9 @@ struct need_choices {
 	/* The kernel launched last since the last look, and its usual way in the lowest bits; 0:
 	 * none. */
 	_Atomic uint64_t wanted;
-	_Atomic int many; /* there was a launch of many blocks since the client's work began */
+	/* Of the latest launch of many blocks since the client's work began: 1 + its way; 0: there
+	 * was none. */
+	_Atomic int many;
 	_Atomic uint64_t begun; /* launches before that */
 	/* ns of that work for each of its launches, and its way in the lowest bits; 0: none has
 	 * ended since the last look. */
@@ -63,8 +65,8 @@ enum need_way need_way_of(struct client *client, const struct level_binding *bin
  * to idle: on a part of the SMs a kernel is slower, but the next one may not have been launched
  * yet. */
 enum need_way need_way_of_many(struct client *client, const struct level_binding *binding);
-/* Work with such launches does with a part of the SMs, so others of it need no more either. */
-bool need_has_part(struct client *client, const struct level_binding *binding);
+/* That of work with such launches: others of it need no more either. NEED_WHOLE: there is none. */
+enum need_way need_way_beside_many(struct client *client, const struct level_binding *binding);
 /* Launch path: this launch is to be measured, from before its client shows demand. Otherwise lower
  * levels would leave while the event is recorded, and that time would not count. */
 static inline bool need_is_measured(const struct client *client, uint64_t key)
@@ -78,8 +80,9 @@ static inline bool need_is_measured(const struct client *client, uint64_t key)
 /* Worker: a launch of that kernel took @ns; the client asked for @way. */
 void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t ns);
 
-/* Any thread: the client's work took @ns, and is done; 0: not known. It asked for @way. */
-void need_learn_period(struct client *client, enum need_way way, uint64_t ns);
+/* Any thread: the client's work took @ns, and is done; 0: not known. @whole: something of it asked
+ * for the whole GPU. */
+void need_learn_period(struct client *client, bool whole, uint64_t ns);
 
 /* Columns of the table. */
 void need_choice_work(struct client *client, struct tick *tick);

@@ -6,7 +6,7 @@
 
 const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 0};
 const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, NS_PER_MS};
-const struct need_terms need_terms_work = {1.05, 50 * NS_PER_MS, 0};
+const struct need_terms need_terms_work = {1.05, 500 * NS_PER_MS, 0};
 
 void need_trial_begin(struct need_trial *trial, enum need_way first, const struct need_terms *terms)
 {

@@ -13,8 +13,8 @@
 
 /* Cheapest for lower levels first. */
 enum need_way {
-	NEED_PLACES, /* of blocks that end */
-	NEED_APART,  /* SMs without others' blocks */
+	NEED_PLACES, /* of blocks that end; for work of many blocks: a third of the SMs */
+	NEED_APART,  /* SMs without others' blocks; for work of many blocks: half of them */
 	NEED_WHOLE,  /* the whole GPU */
 };
 #define NEED_WAYS 3

@@ -43,7 +43,7 @@ SERVICE_RATE = 0.9
 QUANTILES = (0.5, 0.9, 0.99)
 BLOCKS, BLOCKS_US, BLOCKS_GAP_US = 20, 175, (1000, 2000)  # of the service's kernel; between its bursts
 SERVICE_SECONDS, START, GAP_MS = 2.5, 2.5, 8  # of a measurement; until the burst program has started; between requests
-NETWORK_SETTLE = 1.5  # of requests before that: with `needed` it finds out whether a part of the SMs will do
+NETWORK_SETTLE = 2.5  # of requests before that: with `needed` it finds out whether a part of the SMs will do
 
 
 def job(name, us, tenant=""):

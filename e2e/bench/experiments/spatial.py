@@ -47,7 +47,7 @@ SWEEP_SECONDS = 200  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
 GAP_MS, REQUESTS_SECONDS, TURNS = 8, 2.0, 3  # of requests: alone and in each way, in turns, since the host varies
-REQUESTS_SETTLE, AGAIN_SETTLE = 1.5, 0.3  # before the first: HIGH finds out whether a part of the SMs will do; before others
+REQUESTS_SETTLE, AGAIN_SETTLE = 2.5, 0.3  # before the first: HIGH finds out whether a part of the SMs will do; before others
 
 
 def trivial(pool, name, tenant="", sms=0):
