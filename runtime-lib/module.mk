@@ -86,7 +86,7 @@ test-gpu-loop-staging_LIBS     := -lcmocka
 test-gpu-loop-transfer_SRC      := runtime-lib/tests/test-gpu-loop-transfer.c runtime-lib/tests/fake-copies.c $(patsubst %,runtime-lib/loop/%.c,transfer copies staging rings)
 test-gpu-loop-transfer_CPPFLAGS := -isystem $(CUDA_HOME)/include
 test-gpu-loop-transfer_LIBS     := -lcmocka
-test-gpu-loop-io_SRC  := runtime-lib/tests/test-gpu-loop-io.c $(patsubst %,runtime-lib/loop/%.c,io-uring io-pool workers)
+test-gpu-loop-io_SRC  := runtime-lib/tests/test-gpu-loop-io.c $(patsubst %,runtime-lib/loop/%.c,io-uring io-pool workers receive-buffers)
 test-gpu-loop-io_LIBS := -luring -lcmocka
 UNEMULATED += test-gpu-loop-io
 # Against NVIDIA's header and library, where they are.

@@ -94,9 +94,10 @@ static void *be_client(void *data)
 	return NULL;
 }
 
-static void serve(const struct weir_loop_options *options, const struct client *plan, size_t n)
+static void serve_by(const char *kernel, const struct weir_loop_options *options,
+		     const struct client *plan, size_t n, uint64_t message)
 {
-	struct weir_loop *loop = fixture_new("server", options);
+	struct weir_loop *loop = fixture_new(kernel, options);
 	struct client clients[64];
 
 	for (size_t i = 0; i < n; i++) {
@@ -104,7 +105,7 @@ static void serve(const struct weir_loop_options *options, const struct client *
 		clients[i].loop = loop;
 		pthread_create(&clients[i].thread, NULL, be_client, &clients[i]);
 	}
-	assert_int_equal(fixture_finish(loop, n), 0);
+	assert_int_equal(fixture_finish(loop, n | message << 16), 0);
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < n; i++) {
 		pthread_join(clients[i].thread, NULL);
@@ -113,6 +114,11 @@ static void serve(const struct weir_loop_options *options, const struct client *
 	}
 	assert_int_equal(fx.seen[0], n);
 	assert_true(fx.seen[1] >= bytes);
+}
+
+static void serve(const struct weir_loop_options *options, const struct client *plan, size_t n)
+{
+	serve_by("server", options, plan, n, 0);
 }
 
 static void serve_all_ways(const struct weir_loop_options *options)
@@ -146,6 +152,22 @@ static void connections_are_served_without_uring(void **state)
 {
 	(void)state;
 	serve_all_ways(&pool);
+}
+
+/* More comes than a block asks for. What is left comes with the next receive. */
+static void what_is_left_comes_later(void **state)
+{
+	static const size_t sizes[] = {16, 17, 100, 3000, 4097, 300000};
+	struct client clients[8];
+
+	fixture_text(0, "127.0.0.1:0");
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+		for (size_t i = 0; i < 8; i++)
+			clients[i] =
+				(struct client){.messages = 10, .size = sizes[k], .resets = i & 1};
+		serve_by("frugal_server", *state, clients, 8, 0);
+		serve_by("whole_server", *state, clients, 8, sizes[k]);
+	}
 }
 
 /* Connects when the kernel has left. */
@@ -325,6 +347,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_are_served),
 		cmocka_unit_test(connections_are_served_without_uring),
+		cmocka_unit_test_prestate(what_is_left_comes_later, (void *)&usual),
+		cmocka_unit_test_prestate(what_is_left_comes_later, (void *)&pool),
 		cmocka_unit_test(idle_server_leaves_the_gpu),
 		cmocka_unit_test(loop_connects_to_itself),
 		cmocka_unit_test(addresses_are_checked),

@@ -30,10 +30,14 @@ struct handle {
 	/* Of a listener: */
 	uint32_t ready, ready_end;   /* connections with data */
 	uint32_t asking, asking_end; /* slots that wait for one */
+	uint32_t wanted;             /* bytes that the last of them asked for */
 	bool accepting;
 	/* Of a connection: */
 	enum turn turn;
 	uint32_t listener;
+	/* What came ahead of a receive, and is left: from `came` on in a buffer of the engine's. */
+	void *buffer; /* NULL: nothing */
+	uint32_t came, left;
 	struct io io; /* waits for a connection, or for data */
 };
 

@@ -164,6 +164,8 @@ void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t res
 /* network.c */
 void network_ask(struct weir_loop *loop, struct slot *slot);
 void network_again(struct weir_loop *loop, struct handle *connection);
+/* Of a connection: takes up to @size bytes of what came ahead. Returns how many; 0: nothing did. */
+uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *to, uint64_t size);
 int64_t network_add(struct weir_loop *loop, int fd, uint32_t listener);
 void network_end_accepts(struct weir_loop *loop, struct handle *listener);
 void network_close(struct weir_loop *loop, struct handle *handle);

@@ -1,6 +1,7 @@
 /* Input and output by io_uring; host functions run in threads. An eventfd, which is always being
  * read, tells of these threads and of io_wake(). */
 #include "loop/io.h"
+#include "loop/receive-buffers.h"
 #include "loop/workers.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 struct engine {
 	struct io_engine base;
 	struct io_uring ring;
+	struct receive_buffers buffers;
 	struct workers *workers;
 	bool reading; /* the eventfd */
 	uint64_t events;
@@ -116,9 +118,14 @@ static int engine_new(struct io_engine **out, uint32_t most)
 		goto close_event;
 	if ((r = begin_ring(engine, most)))
 		goto free_workers;
+	if ((r = receive_buffers_init(&engine->buffers, &engine->ring)))
+		goto exit_ring;
+	engine->base.ahead = engine->buffers.ring != NULL;
 	read_event(engine);
 	*out = &engine->base;
 	return 0;
+exit_ring:
+	io_uring_queue_exit(&engine->ring);
 free_workers:
 	workers_free(engine->workers);
 close_event:
@@ -134,6 +141,7 @@ static void engine_free(struct io_engine *base)
 
 	workers_free(engine->workers);
 	io_uring_queue_exit(&engine->ring);
+	receive_buffers_deinit(&engine->buffers);
 	close(engine->base.event);
 	free(engine);
 }
@@ -165,6 +173,13 @@ static void prepare(struct io_uring_sqe *sqe, struct io *io)
 		break;
 	case IO_RECEIVE:
 		io_uring_prep_recv(sqe, io->fd, io->buffer, io->size, io->flags);
+		break;
+	case IO_RECEIVE_AHEAD:
+		io_uring_prep_recv(sqe, io->fd, NULL, io->size, 0);
+		/* With the socket's least size of a message, which a receive itself ignores. */
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+		sqe->flags |= IOSQE_BUFFER_SELECT;
+		sqe->buf_group = RECEIVE_BUFFERS_GROUP;
 		break;
 	case IO_SEND:
 		io_uring_prep_send(sqe, io->fd, rest, left, MSG_NOSIGNAL);
@@ -231,6 +246,14 @@ static bool is_complete(struct engine *engine, struct io *io, int32_t result)
 	return true;
 }
 
+/* One that nothing came into is idle at once. */
+static void take_buffer(struct engine *engine, struct io *io, int32_t result, uint32_t flags)
+{
+	io->buffer = receive_buffers_of(&engine->buffers, flags);
+	if (result <= 0)
+		receive_buffers_give(&engine->buffers, io->buffer);
+}
+
 static struct io *reap_ring(struct engine *engine)
 {
 	struct io_uring_cqe *cqe;
@@ -238,12 +261,16 @@ static struct io *reap_ring(struct engine *engine)
 	while (io_uring_peek_cqe(&engine->ring, &cqe) == 0) {
 		struct io *io = io_uring_cqe_get_data(cqe);
 		int32_t result = cqe->res;
+		uint32_t flags = cqe->flags;
 		io_uring_cqe_seen(&engine->ring, cqe);
 		if ((void *)io == EVENT) {
 			engine->reading = false;
 			read_event(engine);
-		} else if ((void *)io != CANCEL && is_complete(engine, io, result)) {
-			return io;
+		} else if ((void *)io != CANCEL) {
+			if (io->kind == IO_RECEIVE_AHEAD)
+				take_buffer(engine, io, result, flags);
+			if (is_complete(engine, io, result))
+				return io;
 		}
 	}
 	return NULL;
@@ -292,6 +319,11 @@ static void engine_cancel(struct io_engine *base, struct io *io)
 	io_uring_submit(&engine->ring);
 }
 
+static void engine_give(struct io_engine *base, void *buffer)
+{
+	receive_buffers_give(&engine_of(base)->buffers, buffer);
+}
+
 const struct io_engine_type io_uring_engine = {
 	.name = "io_uring",
 	.new = engine_new,
@@ -301,4 +333,5 @@ const struct io_engine_type io_uring_engine = {
 	.reap = engine_reap,
 	.wait = engine_wait,
 	.cancel = engine_cancel,
+	.give = engine_give,
 };

@@ -9,15 +9,21 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#define IO_AHEAD_MOST 4096u
+
 enum io_kind {
 	IO_OPEN,        /* path, flags, mode; result: a descriptor */
 	IO_READ,        /* once: may be short */
 	IO_READ_CACHED, /* of workers alone: what is in the page cache; -EAGAIN: nothing */
 	IO_WRITE,       /* all of it, unless it fails */
 	IO_FSYNC,
-	IO_ACCEPT,   /* result: a descriptor */
-	IO_CONNECT,  /* address */
-	IO_RECEIVE,  /* once */
+	IO_ACCEPT,  /* result: a descriptor */
+	IO_CONNECT, /* address */
+	IO_RECEIVE, /* once */
+	/* Once, when there is something, up to IO_AHEAD_MOST bytes into a buffer of the engine's.
+	 * If the result is above 0, `buffer` says which, and it is the caller's until give().
+	 * -ENOBUFS: all are in use. Only of an engine with `ahead`. */
+	IO_RECEIVE_AHEAD,
 	IO_SEND,     /* all of it, unless it fails */
 	IO_READABLE, /* until there is something to receive, or the other side is gone */
 	IO_CALL,     /* run(io), in a thread of the engine */
@@ -57,6 +63,8 @@ struct io_engine_type {
 	void (*wait)(struct io_engine *engine, uint64_t ns);
 	/* The operation ends soon, with -ECANCELED if it had not begun. It must be reaped. */
 	void (*cancel)(struct io_engine *engine, struct io *io);
+	/* A buffer of IO_RECEIVE_AHEAD is idle again. NULL: the engine has none. */
+	void (*give)(struct io_engine *engine, void *buffer);
 };
 
 extern const struct io_engine_type io_uring_engine, io_pool_engine;
@@ -64,7 +72,8 @@ extern const struct io_engine_type io_uring_engine, io_pool_engine;
 /* First member of each engine. */
 struct io_engine {
 	const struct io_engine_type *type;
-	int event; /* an eventfd: writing to it ends a wait */
+	int event;  /* an eventfd: writing to it ends a wait */
+	bool ahead; /* it has buffers for IO_RECEIVE_AHEAD */
 };
 
 /* Any thread. */

@@ -1,12 +1,19 @@
 /* receive_any(): a listener accepts by itself and watches its connections. One with data is ready
  * until a slot asks for one. Then it is taken, and not watched, until the program sends, says
- * again(), or closes it. */
+ * again(), or closes it.
+ *
+ * To watch a connection is to receive ahead, where messages are small and the engine has buffers:
+ * one operation in place of two. So what has come may be in a buffer, and a slot that asks for less
+ * leaves a part of it for the next receive. */
 #include "loop/inside.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <unistd.h>
+
+_Static_assert(IO_AHEAD_MOST <= WEIR_LOOP_INLINE, "it goes beside the slot");
 
 #define RETRY_NS 10000000u /* accept again after an error, mostly that descriptors ran out */
 
@@ -80,6 +87,41 @@ static struct slot *take_asking(struct weir_loop *loop, struct handle *listener)
 	return slot;
 }
 
+static void give_buffer(struct weir_loop *loop, struct handle *connection)
+{
+	if (connection->buffer)
+		loop->engine->type->give(loop->engine, connection->buffer);
+	connection->buffer = NULL;
+	connection->left = 0;
+}
+
+uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *to, uint64_t size)
+{
+	uint32_t n = size < connection->left ? (uint32_t)size : connection->left;
+
+	if (!n)
+		return 0;
+	memcpy(to, (const uint8_t *)connection->buffer + connection->came, n);
+	connection->came += n;
+	connection->left -= n;
+	if (!connection->left)
+		give_buffer(loop, connection);
+	loop_count(&loop->counters.bytes_in, n);
+	return n;
+}
+
+/* The slot gets what came ahead, or why nothing did. */
+static void receive_taken(struct weir_loop *loop, struct slot *slot)
+{
+	struct handle *connection = slot->handle;
+	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
+	int64_t result = connection->io.result;
+
+	if (connection->left)
+		result = (int64_t)network_take(loop, connection, data, slot->request.size);
+	requests_transferred(loop, slot, result);
+}
+
 static void match(struct weir_loop *loop, struct handle *listener)
 {
 	while (listener->ready != HANDLE_NONE && listener->asking != NO_SLOT) {
@@ -87,16 +129,30 @@ static void match(struct weir_loop *loop, struct handle *listener)
 		struct slot *slot = take_asking(loop, listener);
 		slot->handle = connection;
 		handles_use(connection);
-		transfer_begin(loop, slot, MSG_DONTWAIT);
+		if (connection->io.kind == IO_RECEIVE_AHEAD)
+			receive_taken(loop, slot);
+		else
+			transfer_begin(loop, slot, MSG_DONTWAIT);
 	}
 }
 
-static void finish_readable(struct io *io)
+static void begin_watch(struct weir_loop *loop, struct handle *connection, enum io_kind kind);
+
+static void finish_watch(struct io *io)
 {
 	struct weir_loop *loop = loop_of(io);
 	struct handle *connection = handle_of(io);
 
-	if (!connection->closing) {
+	if (io->kind == IO_RECEIVE_AHEAD && io->result > 0) {
+		connection->buffer = io->buffer;
+		connection->came = 0;
+		connection->left = (uint32_t)io->result;
+	}
+	if (connection->closing) {
+		give_buffer(loop, connection);
+	} else if (io->result == -ENOBUFS) {
+		begin_watch(loop, connection, IO_READABLE);
+	} else {
 		struct handle *listener = handle_at(loop, connection->listener);
 		/* An error is told by the receive. */
 		add_ready(loop, listener, connection);
@@ -105,15 +161,31 @@ static void finish_readable(struct io *io)
 	handles_unuse(&loop->handles, connection);
 }
 
-static void watch(struct weir_loop *loop, struct handle *connection)
+static void begin_watch(struct weir_loop *loop, struct handle *connection, enum io_kind kind)
 {
 	connection->turn = TURN_WAITS;
-	connection->io.kind = IO_READABLE;
+	connection->io.kind = kind;
 	connection->io.fd = connection->fd;
+	connection->io.size = handle_at(loop, connection->listener)->wanted;
 	connection->io.flags = 0;
-	connection->io.finish = finish_readable;
+	connection->io.finish = finish_watch;
 	handles_use(connection);
 	loop_submit(loop, &connection->io);
+}
+
+/* What is left of a buffer is there at once. */
+static void watch(struct weir_loop *loop, struct handle *connection)
+{
+	struct handle *listener = handle_at(loop, connection->listener);
+	bool small = listener->wanted && listener->wanted <= IO_AHEAD_MOST;
+
+	if (connection->left) {
+		add_ready(loop, listener, connection);
+		match(loop, listener);
+	} else {
+		begin_watch(loop, connection,
+			    small && loop->engine->ahead ? IO_RECEIVE_AHEAD : IO_READABLE);
+	}
 }
 
 int64_t network_add(struct weir_loop *loop, int fd, uint32_t listener)
@@ -174,6 +246,7 @@ void network_ask(struct weir_loop *loop, struct slot *slot)
 {
 	struct handle *listener = slot->handle;
 
+	listener->wanted = (uint32_t)slot->request.size;
 	ask(loop, listener, slot);
 	accept_next(loop, listener);
 	match(loop, listener);
@@ -212,6 +285,7 @@ static void close_connection(struct weir_loop *loop, struct handle *connection)
 {
 	if (connection->turn == TURN_READY)
 		remove_ready(loop, connection);
+	give_buffer(loop, connection);
 	shutdown(connection->fd, SHUT_RDWR);
 	handles_close(&loop->handles, connection);
 }

@@ -242,13 +242,20 @@ static uint64_t size_of_piece(const struct weir_loop *loop, const struct slot *s
 	return left < size ? left : size;
 }
 
+/* What has come ahead of this receive, and is less than it wants. */
+static uint64_t take_ahead(struct weir_loop *loop, struct slot *slot, void *to, uint64_t size)
+{
+	return slot->request.op == WEIR_LOOP_RECEIVE ? network_take(loop, slot->handle, to, size)
+						     : 0;
+}
+
 static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece,
 			uint64_t size)
 {
 	piece->slot = slot_number(loop, slot);
 	piece->offset = slot->issued;
 	piece->size = size;
-	piece->filled = 0;
+	piece->filled = take_ahead(loop, slot, piece->buffer, size);
 	piece->io.finish = finish;
 	slot->issued += piece->size;
 	slot->pieces++;
@@ -463,8 +470,23 @@ static void begin_large(struct weir_loop *loop, struct slot *slot)
 	loop_submit(loop, &slot->io);
 }
 
+/* True: what has come ahead was enough. It lies beside the slot. */
+static bool is_there(struct weir_loop *loop, struct slot *slot)
+{
+	uint64_t left = slot->request.op == WEIR_LOOP_RECEIVE ? slot->handle->left : 0;
+
+	if (!left || (wants_all(slot) && left < slot->request.size))
+		return false;
+	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
+	uint64_t n = network_take(loop, slot->handle, data, slot->request.size);
+	requests_transferred(loop, slot, (int64_t)n);
+	return true;
+}
+
 void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 {
+	if (is_there(loop, slot))
+		return;
 	slot->io.flags = flags;
 	if (slot->request.size > WEIR_LOOP_INLINE) {
 		/* A block that had no place for the last part has left it there. */
@@ -472,11 +494,13 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 		begin_large(loop, slot);
 		return;
 	}
-	slot->issued = 0;
+	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
+
+	slot->issued = take_ahead(loop, slot, data, slot->request.size);
 	slot->io.kind = kind_of(slot);
 	slot->io.fd = slot->handle->fd;
-	slot->io.buffer = rings_data(&loop->rings, slot_number(loop, slot));
-	slot->io.size = slot->request.size;
+	slot->io.buffer = data + slot->issued;
+	slot->io.size = slot->request.size - slot->issued;
 	slot->io.offset = slot->request.offset;
 	slot->io.finish = finish_inline;
 	loop_submit(loop, &slot->io);

@@ -221,6 +221,75 @@ static void a_reset_is_told(void **state)
 	close(ends[1]);
 }
 
+/* A byte or more of one connection. */
+static struct io receive_ahead(int ends[2], uint64_t size)
+{
+	struct io ahead = {.kind = IO_RECEIVE_AHEAD, .fd = ends[1], .size = size};
+
+	assert_int_equal(send(ends[0], "abcde", 5, 0), 5);
+	perform(&ahead);
+	return ahead;
+}
+
+/* Linux before 5.19 has no buffers. */
+static void a_receive_ahead_has_a_buffer_of_the_engine(void **state)
+{
+	struct io waits = {.kind = IO_RECEIVE_AHEAD, .size = 3};
+	int ends[2], least = 4;
+
+	(void)state;
+	if (!engine->ahead)
+		skip();
+	connect_both(ends);
+	setsockopt(ends[1], SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
+	waits.fd = ends[1];
+	type->submit(engine, &waits);
+	type->kick(engine);
+	assert_int_equal(send(ends[0], "abc", 3, 0), 3);
+	usleep(1000);
+	assert_null(type->reap(engine));
+	assert_int_equal(send(ends[0], "d", 1, 0), 1);
+	assert_ptr_equal(await(), &waits);
+	assert_int_equal(waits.result, 3);
+	assert_memory_equal(waits.buffer, "abc", 3);
+	type->give(engine, waits.buffer);
+	close(ends[0]);
+	assert_int_equal(perform(&waits), 1);
+	type->give(engine, waits.buffer);
+	assert_int_equal(perform(&waits), 0);
+	close(ends[1]);
+}
+
+static void receives_ahead_without_an_idle_buffer_are_refused(void **state)
+{
+	void *buffers[1024];
+	unsigned n = 0;
+	int ends[2];
+
+	(void)state;
+	if (!engine->ahead)
+		skip();
+	connect_both(ends);
+	for (;; n++) {
+		struct io ahead = receive_ahead(ends, 1);
+		if (ahead.result == -ENOBUFS)
+			break;
+		assert_int_equal(ahead.result, 1);
+		assert_in_range(n, 0, 1022);
+		buffers[n] = ahead.buffer;
+	}
+	assert_in_range(n, 64, 1023);
+	for (unsigned i = 0; i < n; i++)
+		type->give(engine, buffers[i]);
+	for (unsigned i = 0; i < 2 * n; i++) {
+		struct io ahead = receive_ahead(ends, IO_AHEAD_MOST);
+		assert_in_range(ahead.result, 5, IO_AHEAD_MOST);
+		type->give(engine, ahead.buffer);
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void nobody_listens(void **state)
 {
 	struct io io = {.kind = IO_CONNECT};
@@ -461,6 +530,8 @@ int main(void)
 		BOTH(a_full_disk_is_told),
 		BOTH(sockets_carry_all_of_it),
 		BOTH(a_reset_is_told),
+		TEST(a_receive_ahead_has_a_buffer_of_the_engine, io_uring),
+		TEST(receives_ahead_without_an_idle_buffer_are_refused, io_uring),
 		BOTH(nobody_listens),
 		BOTH(what_waits_can_be_cancelled),
 		BOTH(functions_run),

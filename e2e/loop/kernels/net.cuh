@@ -6,58 +6,109 @@
 /* Block 0 listens at @text; all blocks answer its connections until n have ended. out[0]: connections;
  * out[1]: bytes; out[2]: the listener; out[3]: it is open. */
 namespace {
-__device__ void answer(loop &l, uint64_t *out, int listener, uint64_t n)
-{
-	uint8_t *buffer = reinterpret_cast<uint8_t *>(out + 64) + (blockIdx.x << 20);
+struct service {
+	uint64_t *out, n;
+	uint64_t message; /* bytes of each; 0: whatever comes is answered */
+	bool frugal;      /* blocks ask for few bytes, each for others */
+	int listener;
 
-	weir::net::receive_any(l, listener, buffer, 1 << 20, [=](loop &got, int64_t size, int peer) {
-		if (size == -ECANCELED || size == -EBADF) /* another block has closed it */
-			return;
-		if (size <= 0) {
-			add(out, 1);
-			__syncthreads();
-			if (weir::detail::peek(out) >= n)
-				weir::close(got, listener, [](loop &, int64_t) {});
-			else
-				answer(got, out, listener, n);
-			return;
-		}
-		for (uint32_t i = threadIdx.x; i < size; i += blockDim.x)
-			buffer[i] ^= 0x20;
-		add(out + 1, static_cast<uint64_t>(size));
-		weir::net::send(got, peer, buffer, static_cast<uint64_t>(size),
-				[=](loop &sent, int64_t) { answer(sent, out, listener, n); });
+	__device__ uint8_t *buffer() const
+	{
+		return reinterpret_cast<uint8_t *>(out + 64) + (blockIdx.x << 20);
+	}
+	__device__ uint64_t asks() const
+	{
+		return !frugal ? 1 << 20 : blockIdx.x % 2 ? 4096 : 16;
+	}
+};
+__device__ void answer(loop &l, service s);
+
+__device__ void reply(loop &l, service s, int peer, uint64_t size)
+{
+	for (uint32_t i = threadIdx.x; i < size; i += blockDim.x)
+		s.buffer()[i] ^= 0x20;
+	add(s.out + 1, size);
+	weir::net::send(l, peer, s.buffer(), size, [=](loop &sent, int64_t) { answer(sent, s); });
+}
+__device__ void over(loop &l, service s)
+{
+	add(s.out, 1);
+	__syncthreads();
+	if (weir::detail::peek(s.out) >= s.n)
+		weir::close(l, s.listener, [](loop &, int64_t) {});
+	else
+		answer(l, s);
+}
+__device__ void receive_rest(loop &l, service s, int peer, uint64_t have)
+{
+	uint64_t rest = s.message - have;
+
+	weir::net::receive_all(l, peer, s.buffer() + have, rest, [=](loop &got, int64_t size) {
+		if (size == static_cast<int64_t>(rest))
+			reply(got, s, peer, s.message);
+		else
+			weir::close(got, peer, [=](loop &closed, int64_t) { over(closed, s); });
 	});
 }
-__device__ void await_listener(loop &l, uint64_t *out, uint64_t n)
+__device__ void answer(loop &l, service s)
+{
+	weir::net::receive_any(l, s.listener, s.buffer(), s.asks(), [=](loop &got, int64_t size, int peer) {
+		if (size == -ECANCELED || size == -EBADF) /* another block has closed it */
+			return;
+		if (size <= 0)
+			over(got, s);
+		else if (s.message && static_cast<uint64_t>(size) < s.message)
+			receive_rest(got, s, peer, static_cast<uint64_t>(size));
+		else
+			reply(got, s, peer, static_cast<uint64_t>(size));
+	});
+}
+__device__ void await_listener(loop &l, service s)
 {
 	__syncthreads();
-	bool open = weir::detail::peek(out + 3) != 0;
+	bool open = weir::detail::peek(s.out + 3) != 0;
 	__syncthreads();
-	if (open)
-		answer(l, out, static_cast<int>(weir::detail::peek(out + 2)), n);
-	else
-		weir::timer::after(l, 1000000, [=](loop &later, int64_t) {
-			await_listener(later, out, n);
-		});
+	if (open) {
+		s.listener = static_cast<int>(weir::detail::peek(s.out + 2));
+		answer(l, s);
+	} else {
+		weir::timer::after(l, 1000000, [=](loop &later, int64_t) { await_listener(later, s); });
+	}
 }
-} // namespace
-extern "C" __global__ void server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+__device__ void serve(const weir::loop_args &args, const char *text, service s)
 {
 	loop main(args);
 	main.run([=](loop &l) {
 		if (blockIdx.x) {
-			await_listener(l, out, n);
+			await_listener(l, s);
 			return;
 		}
 		weir::net::listen(l, text, 4096, [=](loop &open, int64_t file) {
-			set(out + 2, file);
+			service open_service = s;
+
+			set(s.out + 2, file);
 			__threadfence();
-			set(out + 3, 1);
+			set(s.out + 3, 1);
+			open_service.listener = static_cast<int>(file);
 			if (file >= 0)
-				answer(open, out, static_cast<int>(file), n);
+				answer(open, open_service);
 		});
 	});
+}
+} // namespace
+extern "C" __global__ void server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+{
+	serve(args, text, {out, n, 0, false, -1});
+}
+/* The same, a part of what has come at a time. */
+extern "C" __global__ void frugal_server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+{
+	serve(args, text, {out, n, 0, true, -1});
+}
+/* Of messages of n >> 16 bytes: begins with a part, and waits for all of it. */
+extern "C" __global__ void whole_server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+{
+	serve(args, text, {out, n & 0xffff, n >> 16, true, -1});
 }
 
 /* Listens, connects to itself, and sends @n bytes through a connection in both directions with
