@@ -36,14 +36,24 @@ static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, uns
 	next_part(l, job);
 }
 
+/* The documents that are taken TOKENS_PART at a time. The others are taken one by one, so that the blocks end
+ * at about the same time. */
+static __device__ unsigned in_parts(const token_job *job)
+{
+	unsigned alone = TOKENS_ALONE * gridDim.x;
+
+	return job->documents > alone ? (job->documents - alone) / TOKENS_PART * TOKENS_PART : 0;
+}
+
 /* In a task: it is called from the end of the last part. */
 static __device__ void next_part(weir::loop &l, token_job *job)
 {
-	unsigned first = block_add(&job->parts, 1u) * TOKENS_PART;
+	unsigned part = block_add(&job->parts, 1u), together = in_parts(job), parts = together / TOKENS_PART;
+	unsigned first = part < parts ? part * TOKENS_PART : together + part - parts;
 
 	if (first >= job->documents)
 		return;
-	unsigned end = min(first + TOKENS_PART, job->documents);
+	unsigned end = first + (part < parts ? TOKENS_PART : 1);
 	int32_t *read = reinterpret_cast<int32_t *>(job->read) + first / TOKENS_READ;
 	l.post_task([=](weir::loop &later) {
 		when_known(later, read, [=](weir::loop &known, int32_t) { embed_from(known, job, first, 0, end); });
