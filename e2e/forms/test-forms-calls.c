@@ -117,7 +117,7 @@ static void launch(void)
 }
 
 /* @calls: threads that may be in malloc() at a time. */
-static void begin(uint32_t calls)
+static void begin(uint16_t calls)
 {
 	free(world.saves);
 	world = (struct world){.kernel = ptx_module_kernel(module, "k__weir_resumable")};
@@ -169,7 +169,7 @@ static void one_at_a_time(void **state)
 
 static void as_many_as_may(void **state)
 {
-	static const uint32_t enough[] = {0, 2, 256};
+	static const uint16_t enough[] = {0, 2, 256};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(enough) / sizeof(enough[0]); k++) {

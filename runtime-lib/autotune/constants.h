@@ -25,7 +25,8 @@
 #define CUT_TIMES_MAX     3u        /* slices of a grid that fits on the GPU take up to so many latencies */
 #define LONG_SLICE_NS     500000u   /* slice for same-level clients: costs little, and is short beside their quantum */
 #define WORKERS_MAX       65535u    /* of resumable kernels: the ABI's limit */
-#define CALLS_MAX         256u      /* threads at a time in functions of the driver; with fewer it is slower, and leaves no sooner (transformer/FORMS.md) */
+#define CALLS_MAX         256u      /* threads at a time in malloc() and free(); with fewer they are slower, and leave no sooner (transformer/FORMS.md) */
+#define PRINTS_MAX        16u       /* threads at a time in printf() */
 
 /* How many samples decide. Measurement noise is a smaller part of a long kernel's time, so long
  * kernels need fewer. `most`: evictions spoil samples, so the comparison ends after this many. */

@@ -35,6 +35,7 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .hidden.drain = of->drain,
 					 .hidden.kind = facts->kind,
 					 .hidden.calls = CALLS_MAX,
+					 .hidden.prints = PRINTS_MAX,
 					 .workers = of->resident};
 	memcpy(config->parts, of->parts, sizeof(config->parts));
 	if (form == WEIR_RESUMABLE)

@@ -247,6 +247,38 @@ static void calls_of_the_driver_are_counted(void **state)
 	}
 }
 
+/* Threads in printf() keep no others waiting that are in malloc(). */
+static void what_is_printed_has_a_count_of_its_own(void **state)
+{
+	static const struct {
+		const char *call, *word, *other;
+	} kernels[] = {
+		{MALLOC_OF("", ""), "weir_calls", "weir_prints"},
+		{"{ .param .b64 a; .param .b64 b; .param .b32 o; st.param.b64 [a], d;"
+		 " st.param.b64 [b], d; call (o), vprintf, (a, b); }\n",
+		 "weir_prints", "weir_calls"},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+		char text[2000], *out, word[40];
+		struct saves saves;
+
+		snprintf(text, sizeof(text),
+			 HEAD DRIVER
+			 ".extern .func (.param .b32 o) vprintf(.param .b64 a, .param .b64 b);\n"
+			 ".entry k() { .reg .b64 d; mov.u64 d, 8; %s ret; }\n",
+			 kernels[k].call);
+		out = look(&saves, text);
+		assert_true(saves.eligible[0]);
+		snprintf(word, sizeof(word), ".b8 %s", kernels[k].word);
+		assert_int_equal(count_of(out, word), 1);
+		snprintf(word, sizeof(word), ".b8 %s", kernels[k].other);
+		assert_int_equal(count_of(out, word), 0);
+		free(out);
+	}
+}
+
 static void kernels_with_many_calls_count_none(void **state)
 {
 	(void)state;
@@ -413,6 +445,7 @@ int main(void)
 		cmocka_unit_test(variables_of_functions_are_out_of_reach),
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
 		cmocka_unit_test(calls_of_the_driver_are_counted),
+		cmocka_unit_test(what_is_printed_has_a_count_of_its_own),
 		cmocka_unit_test(kernels_with_many_calls_count_none),
 		cmocka_unit_test(a_straight_kernel_can_leave_at_a_call),
 		cmocka_unit_test(constants_are_not_saved),

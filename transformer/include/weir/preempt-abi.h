@@ -89,9 +89,10 @@ struct weir_persistent {
 	/* Launches with the same number have the same kernel and geometry, so the times of their
 	 * tickets can be compared. */
 	uint32_t kind;
-	/* Resumable: about so many threads at most are in functions of the driver (malloc, free,
-	 * vprintf) at a time. The others wait where they can leave. 0: any number. */
-	uint32_t calls;
+	/* Resumable: about so many threads at most are in functions of the driver at a time: in
+	 * malloc and free, and in vprintf. The others wait where they can leave. 0: any number. */
+	uint16_t calls;
+	uint16_t prints;
 	/* Address of a uint32_t that the host writes: the number of SMs that the kernel must leave
 	 * to others. 0: none, ever; also where `demand` is 0. Otherwise `across` is 1, because
 	 * blocks may wait for earlier blocks, and there are at most 65535 workers.

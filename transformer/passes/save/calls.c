@@ -1,8 +1,8 @@
 // clang-format off
-/* Lets only so many lanes at a time (weir_persistent.calls) call the driver's functions, and one of
- * a warp. Inside these there is no safe point, thousands of lanes that are in one wait for each
- * other, and a warp's lanes are served one after the other. So a kernel could not leave before all
- * of them have returned. In front of each lane's call all can leave.
+/* Lets only so many lanes at a time (weir_persistent.calls, prints) call the driver's functions, and
+ * one of a warp. Inside these there is no safe point, thousands of lanes that are in one wait for
+ * each other, and a warp's lanes are served one after the other. So a kernel could not leave before
+ * all of them have returned. In front of each lane's call all can leave.
  *
  *		done = 0
  *	try:	a safe point, because this is the head of a loop
@@ -19,10 +19,10 @@
  * busy (FORMS.md). So the lanes that wait look about once in 40 ns, those of the whole GPU
  * together. Blocks take turns by time, which their lanes find in shared memory.
  *
- * `calls` is one word of the module, for all launches of the kernel. It is 0 when nobody calls:
- * lanes leave at `try`, before they enter, and those that entered return, because the functions
- * wait for nobody outside of them. The other lanes wait for the one that has entered, and it for
- * none of them. */
+ * `calls` is a word of the module, for all launches of the kernel: one for the heap, and one for what
+ * is printed. It is 0 when nobody calls: lanes leave at `try`, before they enter, and those that
+ * entered return, because the functions wait for nobody outside of them. The other lanes wait for
+ * the one that has entered, and it for none of them. */
 // clang-format on
 #include "passes/callee.h"
 #include "passes/hidden.h"
@@ -39,10 +39,20 @@ struct sequence {
 	struct instruction *first, *last;
 };
 
+/* What functions work on, with the word that counts who is inside, and how many may be. */
+enum service { HEAP, OUTPUT, SERVICES };
+static const struct {
+	const char *word;
+	unsigned most; /* member of the hidden parameter */
+} services[SERVICES] = {
+	[HEAP] = {"calls", HIDDEN(calls)},
+	[OUTPUT] = {"prints", HIDDEN(prints)},
+};
+
 /* What a kernel counts with. NULL: it has not counted yet. @turn begins with any value. */
 struct counted {
-	struct variable *calls; /* of the module: lanes that are inside */
-	struct variable *turn;  /* of the block's shared memory: %clock when it last looked */
+	struct variable *inside[SERVICES]; /* of the module: lanes that are in its functions */
+	struct variable *turn; /* of the block's shared memory: %clock when it last looked */
 };
 
 /* Whether @operand is @variable, or names it inside. */
@@ -101,8 +111,15 @@ static bool find_sequence(struct sequence *s, struct instruction *call)
 	return !call->guard;
 }
 
+static enum service service_of(const struct instruction *call)
+{
+	return name_is(callee_of(call)->name, "vprintf") ? OUTPUT : HEAP;
+}
+
 /* The code around a call. */
 struct frame {
+	struct variable *inside; /* of the call's service */
+	unsigned most;
 	struct reg *done; /* the lane has called */
 	struct block *try, *wait, *next, *behind;
 };
@@ -131,47 +148,80 @@ static void write_turn_back(struct cursor *at, struct variable *turn, struct reg
 		op_reg(in), op_variable(turn), op_int(TURN_SHIFT));
 }
 
+/* The lanes that came together, those of them that are not done, the first of these, and whether it
+ * looks now. */
+struct lanes {
+	struct reg *here, *left, *one, *due;
+};
+
+static void write_lanes(struct cursor *at, const struct counted *counted, const struct frame *frame,
+			const struct lanes *lanes)
+{
+	edit_code(at,
+		  "{ .reg .b32 %before; activemask.b32 %0; setp.eq.u32 %2, %3, 0;"
+		  "  vote.sync.ballot.b32 %1, %2, %0; mov.u32 %before, %lanemask_lt;"
+		  "  and.b32 %before, %before, %1; setp.eq.and.u32 %2, %before, 0, %2; }",
+		  op_reg(lanes->here), op_reg(lanes->left), op_reg(lanes->one),
+		  op_reg(frame->done));
+	write_turn(at, counted->turn, lanes->one, lanes->due);
+}
+
+/* Looks if it is due, and enters if it may: @in. */
+static void write_look(struct cursor *at, struct rewrite *rewrite, const struct counted *counted,
+		       const struct frame *frame, struct reg *due, struct reg *in)
+{
+	struct reg *now = edit_named_register(rewrite->function, TYPE_b32, "now");
+
+	edit_code(at,
+		  "{ .reg .b64 %calls; mov.u64 %calls, %0; mov.u32 %1, 0;"
+		  "  @%2 ld.volatile.global.u32 %1, [%calls]; }",
+		  op_variable(frame->inside), op_reg(now), op_reg(due));
+	edit_code(at,
+		  "{ .reg .pred %out; .reg .b32 %n, %most; .reg .b64 %calls;"
+		  "  mov.u64 %calls, %0; sub.u32 %most, %1, 1; mov.u32 %n, 1;"
+		  "  setp.le.and.u32 %3, %4, %most, %2;"
+		  "  @%3 atom.global.add.u32 %4, [%calls], %n; mov.u32 %n, -1;"
+		  "  setp.gt.and.u32 %out, %4, %most, %3; setp.le.and.u32 %3, %4, %most, %3;"
+		  "  @%out red.global.add.u32 [%calls], %n; }",
+		  op_variable(frame->inside), hidden16(at, rewrite, frame->most), op_reg(due),
+		  op_reg(in), op_reg(now));
+	write_turn_back(at, counted->turn, in);
+}
+
 /* Behind it the lane that has entered is alone. The branches are last: lanes that came together
  * decide together. */
 static void write_enter(struct cursor *at, struct rewrite *rewrite, const struct counted *counted,
 			const struct frame *frame)
 {
 	struct function *f = rewrite->function;
-	struct reg *here = edit_named_register(f, TYPE_b32, "here"),
-		   *left = edit_named_register(f, TYPE_b32, "left"),
-		   *one = edit_named_register(f, TYPE_pred, "one"),
-		   *due = edit_named_register(f, TYPE_pred, "due"),
-		   *in = edit_named_register(f, TYPE_pred, "in");
+	struct lanes lanes = {
+		edit_named_register(f, TYPE_b32, "here"), edit_named_register(f, TYPE_b32, "left"),
+		edit_named_register(f, TYPE_pred, "one"), edit_named_register(f, TYPE_pred, "due")};
+	struct reg *in = edit_named_register(f, TYPE_pred, "in");
 
-	edit_code(at,
-		  "{ .reg .b32 %before; activemask.b32 %0; setp.eq.u32 %2, %3, 0;"
-		  "  vote.sync.ballot.b32 %1, %2, %0; mov.u32 %before, %lanemask_lt;"
-		  "  and.b32 %before, %before, %1; setp.eq.and.u32 %2, %before, 0, %2; }",
-		  op_reg(here), op_reg(left), op_reg(one), op_reg(frame->done));
-	write_turn(at, counted->turn, one, due);
-	edit_code(at,
-		  "{ .reg .pred %out; .reg .b32 %now, %n; .reg .b64 %calls;"
-		  "  mov.u64 %calls, %0; sub.u32 %1, %1, 1; mov.u32 %now, 0; mov.u32 %n, 1;"
-		  "  @%2 ld.volatile.global.u32 %now, [%calls];"
-		  "  setp.le.and.u32 %3, %now, %1, %2;"
-		  "  @%3 atom.global.add.u32 %now, [%calls], %n; mov.u32 %n, -1;"
-		  "  setp.gt.and.u32 %out, %now, %1, %3; setp.le.and.u32 %3, %now, %1, %3;"
-		  "  @%out red.global.add.u32 [%calls], %n; }",
-		  op_variable(counted->calls), hidden32(at, rewrite, HIDDEN(calls)), op_reg(due),
-		  op_reg(in));
-	write_turn_back(at, counted->turn, in);
+	write_lanes(at, counted, frame, &lanes);
+	write_look(at, rewrite, counted, frame, lanes.due, in);
 	edit_code(at,
 		  "{ .reg .pred %any, %none; vote.sync.any.pred %any, %0, %1;"
 		  "  setp.eq.u32 %none, %2, 0; @%none bra %3; @!%any bra %4; @!%0 bra %5; }",
-		  op_reg(in), op_reg(here), op_reg(left), op_block(frame->behind),
+		  op_reg(in), op_reg(lanes.here), op_reg(lanes.left), op_block(frame->behind),
 		  op_block(frame->wait), op_block(frame->next));
 }
 
-static void count(struct rewrite *rewrite, const struct counted *counted, const struct sequence *s)
+static void count(struct rewrite *rewrite, const struct counted *counted, const struct sequence *s,
+		  struct instruction *call)
 {
 	struct function *f = rewrite->function;
-	struct frame frame = {edit_named_register(f, TYPE_b32, "done"), edit_new_block(f),
-			      edit_block(f, f->last, "wait"), edit_new_block(f), edit_new_block(f)};
+	enum service service = service_of(call);
+	struct frame frame = {
+		.inside = counted->inside[service],
+		.most = services[service].most,
+		.done = edit_named_register(f, TYPE_b32, "done"),
+		.try = edit_new_block(f),
+		.wait = edit_block(f, f->last, "wait"),
+		.next = edit_new_block(f),
+		.behind = edit_new_block(f),
+	};
 	struct cursor at = cursor_before(f, s->first);
 
 	edit_code(&at, "mov.u32 %0, 0;", op_reg(frame.done));
@@ -181,7 +231,7 @@ static void count(struct rewrite *rewrite, const struct counted *counted, const 
 	edit_code(&at,
 		  "{ .reg .b32 %less; .reg .b64 %calls; mov.u64 %calls, %0; mov.u32 %less, -1;"
 		  "  red.global.add.u32 [%calls], %less; mov.u32 %1, 1; }",
-		  op_variable(counted->calls), op_reg(frame.done));
+		  op_variable(frame.inside), op_reg(frame.done));
 	cursor_place(&at, frame.next);
 	edit_code(&at, "bra %0;", op_block(frame.try));
 	cursor_place(&at, frame.behind);
@@ -189,12 +239,16 @@ static void count(struct rewrite *rewrite, const struct counted *counted, const 
 	edit_code(&at, "nanosleep.u32 %0; bra %1;", op_int(SLEEP_NS), op_block(frame.try));
 }
 
-static void init_counted(struct counted *counted, struct function *f)
+static void init_counted(struct counted *counted, struct function *f,
+			 const struct instruction *call)
 {
-	if (counted->calls)
-		return;
-	counted->calls = edit_variable(f, SPACE_GLOBAL, "calls", 4, 4);
-	counted->turn = edit_variable(f, SPACE_SHARED, "turn", 4, 4);
+	enum service service = service_of(call);
+
+	if (!counted->turn)
+		counted->turn = edit_variable(f, SPACE_SHARED, "turn", 4, 4);
+	if (!counted->inside[service])
+		counted->inside[service] =
+			edit_variable(f, SPACE_GLOBAL, services[service].word, 4, 4);
 }
 
 /* From its end: each call splits the block, and what is behind it has to move. */
@@ -207,15 +261,15 @@ static void count_in(struct rewrite *rewrite, struct block *b, struct counted *c
 		if (!calls_driver(i) || !find_sequence(&s, i))
 			continue;
 		prev = s.first->prev;
-		init_counted(counted, rewrite->function);
-		count(rewrite, counted, &s);
+		init_counted(counted, rewrite->function, i);
+		count(rewrite, counted, &s, i);
 	}
 }
 
 static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	struct counted counted = {NULL, NULL};
+	struct counted counted = {.turn = NULL};
 	unsigned n = 0;
 
 	for_each_instruction (i, f)
