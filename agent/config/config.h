@@ -102,7 +102,7 @@ struct config_mps {
 	uint64_t check;  /* ns between checks of a healthy daemon */
 };
 
-/* What an allocation does that the limit allows and the GPU has no memory for. */
+/* What an allocation does when the limit allows it and the GPU has no memory left. */
 enum memory_full { MEMORY_FULL_FAIL, MEMORY_FULL_WAIT, MEMORY_FULL_DEFAULT };
 
 /* The default memory limit of a container on a GPU. */

@@ -23,8 +23,8 @@
 #define PROCESS_USE_ASKED_NS    150000000ull /* for this long a question counts */
 #define PROCESS_USE_SHORTEST_NS 160000000ull /* no driver has shorter periods, says NVML: 1/6 s */
 #define PROCESS_USE_LONGEST_NS  1000000000ull
-/* What a process runs in less time after its stop is not told from what it ran before: the time of
- * the stop and of the samples, and the per cent, are not exact. */
+/* The times of stops and samples are not exact, nor is the per cent. So less time than this after a
+ * stop cannot be told from time before it. */
 #define PROCESS_USE_SURE_NS 10000000ull
 
 struct process_sample {
@@ -56,18 +56,18 @@ bool process_use_find(struct process_use *use, pid_t pid, struct process_sample 
 bool process_use_tells(struct process_use *use, uint64_t since);
 void process_use_deinit(struct process_use *use);
 
-/* The process ran for half of its time after @since at least, whatever it did before: there it may
- * have run all the time. */
+/* True: the process ran for at least half of the time after @since, even if it ran all the time
+ * before. */
 bool process_use_shows(const struct process_sample *sample, uint64_t since);
 
-/* What follows from the driver's samples, in the order of their time; pure. Samples of a time when
- * the wall clock was set are of no use. */
+/* Periods of the driver's samples, in the order of their time; pure. Samples around a change of the
+ * wall clock are useless. */
 struct process_periods {
 	uint64_t last;   /* wall clock, us: end of the last period seen */
 	uint64_t period; /* ns, the shortest distance of two ends; 0: not known */
 	int64_t offset;  /* ns, wall clock - monotonic, at the last call */
 };
-/* Before the samples of a call are taken. False: the clock was set, they are to be left out. */
+/* Before the samples of a call are taken. False: the clock was set; leave them out. */
 bool process_periods_begin(struct process_periods *periods, uint64_t wall_now, uint64_t now);
 /* A sample that ended at @end_us, of a call for those later than @after_us. If several periods
  * ended in between, it may stand for all of them. */

@@ -27,7 +27,7 @@
 #define QUIT_SECONDS 3
 #define LEVEL_FOLDER "level-"
 
-/* What weir-mps of before 0.2.0 knows: no levels. */
+/* The part of a request that a weir-mps before 0.2.0 knows: it has no levels. */
 #define REQUEST_OF_ALL offsetof(struct mps_request, level)
 
 static const char *const places[] = {

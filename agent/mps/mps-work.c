@@ -16,7 +16,7 @@ void mps_work_forget(struct mps_daemon *daemon)
 
 static void ask_next(struct mps_daemon *daemon);
 
-/* What a server answers says little: one that does not have the client has nothing to end. */
+/* The answer does not matter: a server without this client has nothing to end. */
 static void answered(struct mps_question *question, const char *answer)
 {
 	(void)answer;

@@ -172,8 +172,8 @@ bool min_rate_must_be_alone(const struct min_rate *rate)
 	return rate->learns || min_rate_learns(rate);
 }
 
-/* What others run before a request delays its beginning. That matters little for whether its speed
- * is another one, but it is none of its speed alone. */
+/* Kernels that others run before a request delay its beginning. Such a period may show that the
+ * speed has changed, but it is no measurement of the speed alone. */
 static void end_period(struct min_rate *rate)
 {
 	bool alone = rate->period.shared <= rate->period.time / MIN_RATE_SHARED;
@@ -272,10 +272,9 @@ static uint64_t done(const struct min_rate *rate, uint64_t work)
 		       WORK_MAX);
 }
 
-/* What to credit now: what it reports. Alone it is as fast as alone, whatever it reports: if it is
- * slower than that lately, a quarter of what is above its minimum rate is credited all the same.
- * Reports come late and the speed varies, so what was reported beyond that quarter counts for
- * later. */
+/* Work to credit now: what the client reports. While it runs alone it is as fast as alone by
+ * definition, but reports come late and the speed varies. So its minimum rate and a quarter of what
+ * is above it are always credited. Reported work beyond that is kept for later. */
 static uint64_t more(struct min_rate *rate, const struct min_rate_use *use, uint64_t done_now)
 {
 	uint64_t quarter = (uint64_t)((unsigned __int128)use->time *
@@ -333,8 +332,8 @@ static void doubt(struct min_rate *rate)
 		learn_anew(rate);
 }
 
-/* What is known is another program's speed. But one that begins programs all the time keeps nobody
- * out by that. */
+/* Another program runs: its speed is not known. A container that begins programs all the time must
+ * not keep others out by being measured, so this happens only so often. */
 static void renew(struct min_rate *rate)
 {
 	if (rate->time < rate->renewable)

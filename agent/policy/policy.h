@@ -22,8 +22,8 @@
 #define POLICY_AGING        100000000ull
 #define POLICY_PRIORITY_MAX 20ull
 #define POLICY_GAP          2000000ull /* ns: shorter gaps in a client's work may not be seen */
-/* ns that a switch costs more where the hardware stops who is held: two groups have kernels then,
- * and those of one are saved (H100). */
+/* ns that a switch costs in addition where the hardware stops held clients: both groups have
+ * kernels then, and the hardware saves those of one (H100). */
 #define POLICY_STOP       270000ull
 #define POLICY_STATE_SIZE 40 /* bytes; a policy asserts that its type fits */
 

@@ -64,8 +64,8 @@ static void find_work(const struct gpu *gpu, uint64_t now)
 			usage->rate_worked = now;
 }
 
-/* What others run between two requests delays the next one. So its speed alone is learned while
- * they are held there, too, if the next one comes soon. */
+/* Kernels that others run between two requests delay the next request. So others stay held there
+ * while the speed alone is learned, if the next request comes soon. */
 static bool learns_between(const struct gpu *gpu, const struct usage *usage)
 {
 	return min_rate_answers(&usage->rate) && min_rate_must_be_alone(&usage->rate) &&

@@ -20,7 +20,7 @@
 #define TENANTS_IDLE_MAX 256
 #define TENANTS_IDLE_NS  (600 * 1000000000ull)
 
-/* What a container has of that which a GPU or the node has only so much of. */
+/* A container's part of what is scarce on a GPU or the node. */
 struct quotas {
 	uint64_t clients, bits, accounts; /* as of tenant_read() and decider_read_memory() */
 	uint64_t refused;                 /* clients and accounts that it was refused */

@@ -71,8 +71,9 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->slot_wanted = 0;
 }
 
-/* What the worker asked of a stream that is gone must not be taken for the next one's. A thread
- * that ends leaves its events in the record, for the same context. */
+/* The worker may have asked the driver about a stream that is gone: the record is not free until
+ * the worker has seen that, or the answer would count for the next stream. A thread that ends
+ * leaves its events in the record, for the same context. */
 static bool is_free(const struct stream *stream, const struct client *client)
 {
 	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at)) &&

@@ -105,7 +105,7 @@ void stream_gone(CUstream handle);
  * context current. */
 void stream_want_marker(struct stream *stream);
 
-/* What a wait that begins now, or a query, will have seen finished. */
+/* The progress that a wait or a query proves if it begins now and succeeds. */
 static inline struct progress stream_progress(struct stream *stream)
 {
 	/* First: counters of the record's next stream must not be taken for this one's. */

@@ -51,8 +51,8 @@ static void count_blocks(struct client *client, struct preempt_slot *slot,
 	slot->blocks = blocks;
 }
 
-/* What a report adds to the last one that said so; both halves as in struct weir_report. It is
- * stored when there is something to tell, so an older launch's may be there. */
+/* Adds what has come since the last report; both halves as in struct weir_report. The GPU writes
+ * the report only if there is something to tell, so it may still be that of an older launch. */
 static uint64_t count_partial(struct preempt_slot *slot, uint64_t partial)
 {
 	uint32_t launches = (uint32_t)partial - (uint32_t)slot->partial;

@@ -1,5 +1,5 @@
-/* What of an SM one block of a kernel takes. The agent finds with it how many blocks of several
- * clients fit beside each other (weir/protocol.h: worker_parts). */
+/* Which part of an SM one block of a kernel takes. From that the agent computes how many blocks of
+ * several clients fit beside each other (weir/protocol.h: worker_parts). */
 #pragma once
 
 #include "measure/kernel.h"
