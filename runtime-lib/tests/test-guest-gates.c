@@ -5,46 +5,43 @@
 
 #include <weir/base.h>
 
+/* Gates put by so many launches of the kernel. */
+static int gates_of(unsigned n, unsigned kernel, int launches)
+{
+	int before = driver->gates;
+
+	for (int i = 0; i < launches; i++)
+		launch_on(STREAM(n, 1), kernel);
+	return driver->gates - before;
+}
+
 static void gates_by_predicted_work(void **state)
 {
 	(void)state;
 	unsigned n = welcomed(0, 1);
-	int none;
 
 	assert_int_equal(driver->waits_in_gates, driver->gates); /* one wait a gate */
 	/* 50 us each. With nobody above a gate after each 1000 us: each twentieth launch. */
 	learn(n, 100, 50000);
 	settle(100000);
-	none = driver->gates;
-	for (int i = 0; i < 100; i++)
-		launch_on(STREAM(n, 1), 100);
-	assert_in_range(driver->gates - none, 4, 6);
+	assert_in_range(gates_of(n, 100, 100), 4, 6);
 
 	/* Somebody is above: after each 400 us, each eighth launch. */
 	agent.control->above = 1;
 	settle(100000);
-	none = driver->gates;
-	for (int i = 0; i < 51; i++)
-		launch_on(STREAM(n, 1), 100);
-	assert_in_range(driver->gates - none, 6, 7);
+	assert_in_range(gates_of(n, 100, 51), 6, 7);
 
 	/* Dense, each second launch, after demand was seen. */
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 1), 100);
 	settle(50000);
 	agent.demand[0]->word = 0;
-	none = driver->gates;
-	for (int i = 0; i < 50; i++)
-		launch_on(STREAM(n, 1), 100);
-	assert_in_range(driver->gates - none, 24, 26);
+	assert_in_range(gates_of(n, 100, 50), 24, 26);
 
 	/* Denser, each launch, beside three that run at the same time. */
 	agent.control->beside = 4;
 	settle(50000);
-	none = driver->gates;
-	for (int i = 0; i < 50; i++)
-		launch_on(STREAM(n, 1), 100);
-	assert_in_range(driver->gates - none, 49, 50);
+	assert_in_range(gates_of(n, 100, 50), 49, 50);
 	agent.control->beside = 0;
 	settle(50000);
 
@@ -66,16 +63,10 @@ static void gates_by_predicted_work(void **state)
 	 * contention is forgotten after a second. */
 	agent.control->above = 0;
 	settle(1300000);
-	gates = driver->gates;
-	for (int i = 0; i < 100; i++)
-		launch_on(STREAM(n, 1), 100);
-	assert_in_range(driver->gates - gates, 4, 7);
+	assert_in_range(gates_of(n, 100, 100), 4, 7);
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
 	settle(100000);
-	gates = driver->gates;
-	for (int i = 0; i < 50; i++)
-		launch_on(STREAM(n, 1), 100);
-	assert_in_range(driver->gates - gates, 24, 26);
+	assert_in_range(gates_of(n, 100, 50), 24, 26);
 	agent.control->flags = 0;
 	gone(n);
 }
@@ -90,27 +81,18 @@ static void short_kernels_go_before_a_gate(void **state)
 	learn(n, 161, 20000);
 	settle(100000);
 	for (int round = 0; round < 3; round++) {
-		int gates = driver->gates;
-		launch_on(STREAM(n, 1), 160);
-		assert_int_equal(driver->gates - gates, round > 0); /* since the last round */
-		gates = driver->gates;
-		for (int i = 0; i < 5; i++)
-			launch_on(STREAM(n, 1), 161);
-		assert_int_equal(driver->gates, gates);
+		assert_int_equal(gates_of(n, 160, 1), round > 0); /* since the last round */
+		assert_int_equal(gates_of(n, 161, 5), 0);
 	}
 	/* But only a few of them. */
-	int gates = driver->gates;
-	launch_on(STREAM(n, 1), 161);
-	assert_int_equal(driver->gates, gates + 1);
+	assert_int_equal(gates_of(n, 161, 1), 1);
 	/* And none while higher-level clients come and go. */
 	agent.control->above = 1;
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 1), 160);
 	settle(50000);
 	agent.demand[0]->word = 0;
-	gates = driver->gates;
-	launch_on(STREAM(n, 1), 161);
-	assert_int_equal(driver->gates, gates + 1);
+	assert_int_equal(gates_of(n, 161, 1), 1);
 	gone(n);
 	agent.control->above = 0;
 }
@@ -119,9 +101,7 @@ static void short_kernels_go_before_a_gate(void **state)
 static int gates_at_a_start(unsigned n, unsigned kernel)
 {
 	cuStreamSynchronize(STREAM(n, 1));
-	int before = driver->gates;
-	launch_on(STREAM(n, 1), kernel);
-	return driver->gates - before;
+	return gates_of(n, kernel, 1);
 }
 
 static void a_gate_that_would_be_open_is_not_put_before_a_start(void **state)
@@ -135,9 +115,7 @@ static void a_gate_that_would_be_open_is_not_put_before_a_start(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(gates_at_a_start(n, 170), 0);
 	/* A launch that is queued behind it has one. */
-	int before = driver->gates;
-	launch_on(STREAM(n, 1), 170);
-	assert_int_equal(driver->gates, before + 1);
+	assert_int_equal(gates_of(n, 170, 1), 1);
 	/* A long one may have to wait for what else was queued, and one of unknown time is long. */
 	gates_at_a_start(n, 170);
 	assert_int_equal(gates_at_a_start(n, 171), 1);

@@ -46,6 +46,16 @@ static void kernels_beside_others_do_not_seem_longer(void **state)
 	gone(n);
 }
 
+/* Markers behind so many launches of the kernel. */
+static int markers_of(unsigned n, unsigned kernel, int launches)
+{
+	int before = driver->markers_recorded;
+
+	for (int i = 0; i < launches; i++)
+		launch_on(STREAM(n, 1), kernel);
+	return driver->markers_recorded - before;
+}
+
 /* However much is queued, what is finished of it is known in parts. */
 static void progress_in_a_long_queue_is_told_with(uint32_t flag)
 {
@@ -57,11 +67,8 @@ static void progress_in_a_long_queue_is_told_with(uint32_t flag)
 	driver->streams_busy = driver->events_busy = 1;
 	launch_on(STREAM(n, 1), 122);
 	settle(100000); /* markers are wanted */
-	int before = driver->markers_recorded;
-	for (int i = 0; i < 1000; i++)
-		launch_on(STREAM(n, 1), 122);
 	/* Each 100 us at first, then less often. */
-	assert_in_range(driver->markers_recorded - before, 20, 33);
+	assert_in_range(markers_of(n, 122, 1000), 20, 33);
 	/* As many as are passed are left again at the end. */
 	uint64_t executed = agent.status->executed;
 	driver->events_busy = 0;
@@ -69,17 +76,11 @@ static void progress_in_a_long_queue_is_told_with(uint32_t flag)
 	assert_true(agent.status->outstanding > 0);
 	driver->events_busy = 1;
 	settle(50000);
-	before = driver->markers_recorded;
-	for (int i = 0; i < 1000; i++)
-		launch_on(STREAM(n, 1), 122);
-	assert_in_range(driver->markers_recorded - before, 10, 34);
+	assert_in_range(markers_of(n, 122, 1000), 10, 34);
 	/* Without the flag there are none. */
 	agent.control->flags = 0;
 	settle(100000);
-	before = driver->markers_recorded;
-	for (int i = 0; i < 1000; i++)
-		launch_on(STREAM(n, 1), 122);
-	assert_in_range(driver->markers_recorded - before, 0, 2);
+	assert_in_range(markers_of(n, 122, 1000), 0, 2);
 	driver->streams_busy = driver->events_busy = 0;
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	gone(n);
