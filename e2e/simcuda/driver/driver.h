@@ -189,6 +189,22 @@ void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 			return r_;      \
 	} while (0)
 
+/* A call that only tells something: @find sets @object to a struct @type, and @value goes where OUT
+ * in the parameters says. */
+#define OUT(type) type *out
+#define API_TELLS(call, parameters, type, object, find, value) \
+	CUresult call parameters                               \
+	{                                                      \
+		API_ENTER();                                   \
+		struct type *object;                           \
+                                                               \
+		RETURN_IF(find);                               \
+		if (!out)                                      \
+			return CUDA_ERROR_INVALID_VALUE;       \
+		*out = value;                                  \
+		return CUDA_SUCCESS;                           \
+	}
+
 /* Handles are numbers, never addresses: every handle from a caller is looked up. */
 enum handle_type {
 	HANDLE_CONTEXT = 1,

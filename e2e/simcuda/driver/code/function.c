@@ -128,29 +128,10 @@ CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
 								  : CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
-{
-	API_ENTER();
-	struct function *f;
-
-	RETURN_IF(get(&f, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = f->module->handle;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetName(const char **out, CUfunction handle)
-{
-	API_ENTER();
-	struct function *f;
-
-	RETURN_IF(get(&f, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ptx_kernel_name(f->kernel);
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuFuncGetModule, (OUT(CUmodule), CUfunction handle), function, f, get(&f, handle),
+	  f->module->handle)
+API_TELLS(cuFuncGetName, (OUT(const char *), CUfunction handle), function, f, get(&f, handle),
+	  ptx_kernel_name(f->kernel))
 
 CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *size)
 {
@@ -168,17 +149,8 @@ CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, siz
 	return CUDA_SUCCESS;
 }
 
-CUresult cuFuncIsLoaded(CUfunctionLoadingState *out, CUfunction handle)
-{
-	API_ENTER();
-	struct function *f;
-
-	RETURN_IF(get(&f, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = CU_FUNCTION_LOADING_STATE_LOADED;
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuFuncIsLoaded, (OUT(CUfunctionLoadingState), CUfunction handle), function, f,
+	  get(&f, handle), CU_FUNCTION_LOADING_STATE_LOADED)
 
 CUresult cuFuncLoad(CUfunction handle)
 {

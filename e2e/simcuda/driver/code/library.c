@@ -291,29 +291,10 @@ CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
-{
-	API_ENTER();
-	struct kernel *k;
-
-	RETURN_IF(get(&k, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = k->library->handle;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuKernelGetName(const char **out, CUkernel handle)
-{
-	API_ENTER();
-	struct kernel *k;
-
-	RETURN_IF(get(&k, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ptx_kernel_name(k->ptx);
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuKernelGetLibrary, (OUT(CUlibrary), CUkernel handle), kernel, k, get(&k, handle),
+	  k->library->handle)
+API_TELLS(cuKernelGetName, (OUT(const char *), CUkernel handle), kernel, k, get(&k, handle),
+	  ptx_kernel_name(k->ptx))
 
 CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offset, size_t *size)
 {

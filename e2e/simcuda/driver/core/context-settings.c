@@ -3,65 +3,15 @@
 
 #include <string.h>
 
-CUresult cuCtxGetDevice(CUdevice *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_any(&ctx));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUdevice)ctx->device->index;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext handle)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_given(&ctx, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUdevice)ctx->device->index;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_given(&ctx, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ctx->id;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_given(&ctx, handle));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = 3020;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetFlags(unsigned int *out)
-{
-	API_ENTER();
-	struct context *ctx;
-
-	RETURN_IF(context_any(&ctx));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ctx->flags;
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuCtxGetDevice, (OUT(CUdevice)), context, ctx, context_any(&ctx),
+	  (CUdevice)ctx->device->index)
+API_TELLS(cuCtxGetDevice_v2, (OUT(CUdevice), CUcontext handle), context, ctx,
+	  context_given(&ctx, handle), (CUdevice)ctx->device->index)
+API_TELLS(cuCtxGetId, (CUcontext handle, OUT(unsigned long long)), context, ctx,
+	  context_given(&ctx, handle), ctx->id)
+API_TELLS(cuCtxGetApiVersion, (CUcontext handle, OUT(unsigned int)), context, ctx,
+	  context_given(&ctx, handle), 3020)
+API_TELLS(cuCtxGetFlags, (OUT(unsigned int)), context, ctx, context_any(&ctx), ctx->flags)
 
 CUresult cuCtxSetFlags(unsigned int flags)
 {

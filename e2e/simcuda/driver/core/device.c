@@ -75,17 +75,7 @@ CUresult cuDeviceGetCount(int *out)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGet(CUdevice *out, int ordinal)
-{
-	API_ENTER();
-	struct device *d;
-
-	RETURN_IF(device_get(&d, ordinal));
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = ordinal;
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuDeviceGet, (OUT(CUdevice), int ordinal), device, d, device_get(&d, ordinal), ordinal)
 
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
@@ -111,17 +101,8 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
-{
-	API_ENTER();
-	struct device *d;
-
-	RETURN_IF(device_get(&d, dev));
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	*bytes = sim.machine.config.memory;
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuDeviceTotalMem_v2, (OUT(size_t), CUdevice dev), device, d, device_get(&d, dev),
+	  sim.machine.config.memory)
 
 /* Kernels of all processes share the GPU with or without the daemon. */
 static bool mps_daemon_is_there(void)

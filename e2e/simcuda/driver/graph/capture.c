@@ -372,17 +372,8 @@ static CUresult get_askable(struct stream **out, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	API_ENTER();
-	struct stream *s;
-
-	RETURN_IF(get_askable(&s, stream));
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	*status = status_of(s);
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuStreamIsCapturing, (CUstream stream, OUT(CUstreamCaptureStatus)), stream, s,
+	  get_askable(&s, stream), status_of(s))
 
 /* Handles of the heads, valid until the next call for the same stream. */
 static CUresult head_handles(struct stream *s, const CUgraphNode **out)

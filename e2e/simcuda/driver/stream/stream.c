@@ -251,53 +251,14 @@ CUresult cuStreamSynchronize(CUstream handle)
 	return stream_wait(s);
 }
 
-CUresult cuStreamGetPriority(CUstream handle, int *priority)
-{
-	API_ENTER();
-	struct stream *s;
-
-	RETURN_IF(stream_get(&s, handle));
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	*priority = s->priority;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
-{
-	API_ENTER();
-	struct stream *s;
-
-	RETURN_IF(stream_get(&s, handle));
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = s->flags;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
-{
-	API_ENTER();
-	struct stream *s;
-
-	RETURN_IF(stream_get(&s, handle));
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	*id = s->id;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCtx(CUstream handle, CUcontext *ctx)
-{
-	API_ENTER();
-	struct stream *s;
-
-	RETURN_IF(stream_get(&s, handle));
-	if (!ctx)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ctx = s->ctx->handle;
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuStreamGetPriority, (CUstream handle, OUT(int)), stream, s, stream_get(&s, handle),
+	  s->priority)
+API_TELLS(cuStreamGetFlags, (CUstream handle, OUT(unsigned int)), stream, s, stream_get(&s, handle),
+	  s->flags)
+API_TELLS(cuStreamGetId, (CUstream handle, OUT(unsigned long long)), stream, s,
+	  stream_get(&s, handle), s->id)
+API_TELLS(cuStreamGetCtx, (CUstream handle, OUT(CUcontext)), stream, s, stream_get(&s, handle),
+	  s->ctx->handle)
 
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green)
 {
@@ -307,17 +268,8 @@ CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetDevice(CUstream handle, CUdevice *device)
-{
-	API_ENTER();
-	struct stream *s;
-
-	RETURN_IF(stream_get(&s, handle));
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = (CUdevice)s->ctx->device->index;
-	return CUDA_SUCCESS;
-}
+API_TELLS(cuStreamGetDevice, (CUstream handle, OUT(CUdevice)), stream, s, stream_get(&s, handle),
+	  (CUdevice)s->ctx->device->index)
 
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value)
 {
