@@ -164,7 +164,7 @@ static int adopt(struct memory *memory, const struct container_identity *identit
 
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		uint32_t pid = atomic_load(&account->slots[i].pid);
-		/* Most are free, and here are a thousand; who comes must not wait. */
+		/* Skips the free ones, which are most of a thousand: clients wait meanwhile. */
 		bool claimed = pid && find_slot(memory, (pid_t)pid) < 0;
 		int r = claimed ? open_process(identity, pid) : -ESRCH;
 		if (r >= 0)

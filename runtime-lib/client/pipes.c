@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #define VARIABLE   "CUDA_MPS_PIPE_DIRECTORY"
-#define ANSWER_MS  5000 /* for the first answer: who joins another server stays there */
+#define ANSWER_MS  5000 /* for the first answer: a process cannot change its server */
 #define FOLDER_MAX (PATH_MAX - 32)
 
 static struct {

@@ -75,7 +75,7 @@ struct streams {
 	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
 	_Atomic uint32_t levels;                        /* bit q: a stream was given level q */
 	/* The lowest level of streams that ended with work outstanding; above its 8 bits, how many
-	 * did: who clears it after a wait must not miss one that ended meanwhile. */
+	 * did: a thread that clears it after a wait must not miss one that ended meanwhile. */
 	_Atomic uint32_t gone_level;
 	uint64_t begun, executed; /* worker: at the last look */
 };

@@ -403,8 +403,8 @@ static void ask(struct tuned_kernel *tuned)
 		autotune_no_forms(&tuned->tuner, "too many kernels");
 }
 
-/* The agent's digest of a kernel is the same in all processes. Here nobody frees the profiles: who
- * unloads the code waits until the worker has left the driver. */
+/* The agent's digest of a kernel is the same in all processes. Nobody frees the profiles here: a
+ * thread that unloads the code waits until the worker has left the driver. */
 static uint64_t number_of(const struct function *function, const struct geometry *geometry)
 {
 	const struct kernel_profiles *profiles = atomic_load(&function->profiles);
