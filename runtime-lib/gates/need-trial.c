@@ -2,11 +2,12 @@
 
 #include <stdlib.h>
 
-#define TAIL 10 /* of the launches one in so many, on either side */
+#define TAIL 10               /* of the launches one in so many, on either side */
+#define RARE (10 * NS_PER_MS) /* launches so far apart all count */
 
-const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 0};
-const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, NS_PER_MS};
-const struct need_terms need_terms_work = {1.05, 500 * NS_PER_MS, 0};
+const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 1};
+const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, 7};
+const struct need_terms need_terms_work = {1.05, 500 * NS_PER_MS, 1};
 
 void need_trial_begin(struct need_trial *trial, enum need_way first, const struct need_terms *terms)
 {
@@ -50,10 +51,16 @@ static bool is_enough(const struct need_trial *trial, uint64_t now)
 	       (trial->seen >= NEED_TRIAL_SAMPLES && now - trial->since >= trial->terms->span);
 }
 
+static bool is_passed_over(struct need_trial *trial, uint64_t now)
+{
+	return trial->seen && ++trial->passed < trial->terms->stride && now - trial->last < RARE;
+}
+
 bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now)
 {
-	if (way != trial->way || (trial->seen && now - trial->last < trial->terms->every))
+	if (way != trial->way || is_passed_over(trial, now))
 		return false;
+	trial->passed = 0;
 	if (!trial->seen)
 		trial->since = now;
 	trial->last = now;

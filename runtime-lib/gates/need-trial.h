@@ -27,8 +27,11 @@ enum need_way {
 struct need_terms {
 	double fast; /* so many times as long as in the fastest way is as fast */
 	/* ns from the first launch of a way to its last, as launches that fall into the same kernel
-	 * or the same step of a lower level say the same; and between two that count. */
-	uint64_t span, every;
+	 * or the same step of a lower level say the same. One in `stride` counts, if they are many:
+	 * not one in 2 or 5, as the first of a request waits for lower levels, and requests often
+	 * have 10 or 20. */
+	uint64_t span;
+	unsigned stride;
 };
 extern const struct need_terms need_terms_short; /* kernels that may do with places */
 extern const struct need_terms need_terms_long;  /* kernels that need SMs of their own */
@@ -38,6 +41,7 @@ struct need_trial {
 	const struct need_terms *terms;
 	enum need_way first, way; /* way: it is tried now, or was chosen */
 	uint64_t since, last;     /* ns: its first and latest launch that counts were read */
+	unsigned passed;          /* its launches since that */
 	unsigned seen;            /* its launches that count */
 	uint64_t times[NEED_TRIAL_SAMPLES_MAX];
 	uint64_t typical[NEED_WAYS]; /* ns; 0: not known */

@@ -134,18 +134,30 @@ static void a_long_kernel_has_no_places(void **state)
 	assert_int_equal(choice(NEED_APART, (uint64_t[]){0, 300000, 174000}), NEED_WHOLE);
 }
 
-/* A training step has phases: many launches within one say the same. */
+/* Requests of 20 launches, of which the first waits for lower levels. All are read at once. */
+static bool launch_requests(uint64_t ns, uint64_t first)
+{
+	enum need_way way = trial.way;
+	bool over = false;
+
+	for (now += 5 * NS_PER_MS; !over && trial.way == way; now += 5 * NS_PER_MS) {
+		for (unsigned i = 0; i < 20 && !over; i++)
+			over = need_trial_learn(&trial, way, i ? ns : first, now);
+	}
+	return over;
+}
+
+/* A training step has phases: launches within one say the same. */
 static void launches_of_long_kernels_are_spread(void **state)
 {
 	uint64_t begun = now = 1000;
 
 	(void)state;
 	need_trial_begin(&trial, NEED_APART, &need_terms_long);
-	for (; trial.way == NEED_APART; now += EVERY)
-		assert_false(need_trial_learn(&trial, NEED_APART, 187000, now));
+	assert_false(launch_requests(180000, 600000));
+	assert_int_equal(trial.way, NEED_WHOLE);
 	assert_true(now - begun >= need_terms_long.span);
-	while (!need_trial_learn(&trial, NEED_WHOLE, 172000, now += EVERY))
-		;
+	assert_true(launch_requests(172000, 250000));
 	assert_int_equal(trial.way, NEED_APART);
 }
 
