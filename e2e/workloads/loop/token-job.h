@@ -11,10 +11,10 @@
 #define TOKENS_ROW     64u   /* tokens of a document */
 #define TOKENS_DOC     4096u /* bytes of a document, at most */
 #define TOKENS_THREADS 128
-#define TOKENS_READ    512u /* documents that a loop reads at once, */
-#define TOKENS_PART    4u   /* and that a block of it takes; divides TOKENS_READ */
-#define TOKENS_ALONE   4u   /* of the last ones, for each block, it takes one at a time */
-#define TOKENS_ROWS    8u   /* rows that it copies without a scheduling point; divides TOKENS_ROW */
+#define TOKENS_READ    2048u /* documents that a loop reads at once, */
+#define TOKENS_PART    4u    /* and that a block of it takes; divides TOKENS_READ */
+#define TOKENS_ALONE   4u    /* of the last ones, for each block, it takes one at a time */
+#define TOKENS_ROWS    8u /* rows that it copies without a scheduling point; divides TOKENS_ROW */
 /* Callbacks of a block of a loop: a read, the one that runs, and the one that it posts. */
 #define TOKENS_CALLBACKS 3
 #define TOKEN_PAD        0u

@@ -14,13 +14,13 @@ static __device__ void next_part(weir::loop &l, token_job *job);
 /* Step 0 of a document: its numbers. Each other step: the rows of some of them. */
 static __device__ void take_step(const token_job *job, unsigned n, unsigned step)
 {
-	const uint8_t *text = reinterpret_cast<const uint8_t *>(job->text);
-	uint64_t at = place(job, n);
-
-	if (step)
+	if (step) {
 		tokens::embed(*job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
-	else
-		tokens::number(*job, text + at, place(job, n + 1) - at, tokens::numbers_of(*job, n));
+		return;
+	}
+	uint64_t at = place(job, n);
+	tokens::number(*job, reinterpret_cast<const uint8_t *>(job->text) + at, place(job, n + 1) - at,
+		       tokens::numbers_of(*job, n));
 }
 
 /* From step @step of document @n on, up to document @end. */
@@ -82,7 +82,7 @@ static __device__ void begin(weir::loop &l, token_job *job)
 	next_part(l, job);
 }
 
-extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 16) tokens_loop(weir::loop_args args, token_job *job)
+extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 12) tokens_loop(weir::loop_args args, token_job *job)
 {
 	weir::loop loop(args);
 

@@ -72,16 +72,23 @@ static __device__ unsigned *numbers_of(const token_job &job, unsigned n)
 	return reinterpret_cast<unsigned *>(job.numbers) + size_t(n) * TOKENS_ROW;
 }
 
-/* The rows of the table of @count tokens of document @n from number @first on, to the tensor. */
+/* The rows of the table of @count tokens of document @n from number @first on, to the tensor: a row by each
+ * warp. */
 static __device__ void embed(const token_job &job, unsigned n, unsigned first, unsigned count)
 {
 	const unsigned *numbers = numbers_of(job, n) + first;
-	unsigned quads = job.dimension / 4;
-	const float4 *table = reinterpret_cast<const float4 *>(job.table);
-	float4 *row = reinterpret_cast<float4 *>(job.tensor) + (size_t(n) * TOKENS_ROW + first) * quads;
+	const unsigned quads = job.dimension / 4, lane = threadIdx.x % 32;
+	const float4 *__restrict__ table = reinterpret_cast<const float4 *>(job.table);
+	float4 *__restrict__ tensor = reinterpret_cast<float4 *>(job.tensor) + (size_t(n) * TOKENS_ROW + first) * quads;
 
-	for (unsigned i = threadIdx.x; i < count * quads; i += TOKENS_THREADS)
-		row[i] = table[size_t(numbers[i / quads]) * quads + i % quads];
+	for (unsigned i = threadIdx.x / 32; i < count; i += TOKENS_THREADS / 32) {
+		const float4 *from = table + size_t(numbers[i]) * quads;
+		float4 *to = tensor + size_t(i) * quads;
+
+#pragma unroll 2
+		for (unsigned q = lane; q < quads; q += 32)
+			to[q] = __ldg(from + q);
+	}
 }
 
 }
