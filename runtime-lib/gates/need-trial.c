@@ -2,12 +2,11 @@
 
 #include <stdlib.h>
 
-#define TAIL 10               /* of the launches one in so many, on either side */
 #define RARE (10 * NS_PER_MS) /* launches so far apart all count */
 
-const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 1};
-const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, 7};
-const struct need_terms need_terms_work = {1.05, 500 * NS_PER_MS, 1};
+const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 1, 10};
+const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, 7, 10};
+const struct need_terms need_terms_work = {1.05, 500 * NS_PER_MS, 1, 4};
 
 void need_trial_begin(struct need_trial *trial, enum need_way first, const struct need_terms *terms)
 {
@@ -22,9 +21,9 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The mean without both tails. */
-static uint64_t typical(uint64_t *times, unsigned n)
+static uint64_t typical(uint64_t *times, unsigned n, unsigned tail)
 {
-	unsigned cut = n / TAIL;
+	unsigned cut = n / tail;
 	double sum = 0;
 
 	qsort(times, n, sizeof(*times), by_time);
@@ -67,7 +66,7 @@ bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, 
 	trial->times[trial->seen++] = ns;
 	if (!is_enough(trial, now))
 		return false;
-	trial->typical[way] = typical(trial->times, trial->seen);
+	trial->typical[way] = typical(trial->times, trial->seen, trial->terms->tail);
 	trial->seen = 0;
 	if (way == NEED_WHOLE)
 		trial->way = chosen(trial);

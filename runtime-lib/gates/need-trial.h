@@ -2,8 +2,8 @@
  * tried for some launches in a row, the cheapest for lower levels first. What counts is the time
  * from the moment in which the kernel's stream was ready until its end, so a wait until others have
  * left is part of it: the mean without the tenth of the launches that were the fastest and that of
- * the slowest. A median would hide that each fifth launch waits. The cheapest way that is as fast
- * as the fastest is chosen. Pure. */
+ * the slowest (of whole work: a quarter). A median would hide that each fifth launch waits. The
+ * cheapest way that is as fast as the fastest is chosen. Pure. */
 #pragma once
 
 #include "weir/base.h"
@@ -32,6 +32,9 @@ struct need_terms {
 	 * have 10 or 20. */
 	uint64_t span;
 	unsigned stride;
+	/* Of the launches that count, the mean is without one in so many on either side. The host
+	 * makes whole requests late, several in a row. */
+	unsigned tail;
 };
 extern const struct need_terms need_terms_short; /* kernels that may do with places */
 extern const struct need_terms need_terms_long;  /* kernels that need SMs of their own */

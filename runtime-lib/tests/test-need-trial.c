@@ -161,6 +161,19 @@ static void launches_of_long_kernels_are_spread(void **state)
 	assert_int_equal(trial.way, NEED_APART);
 }
 
+/* The host stops for a while: one request in six is late, in one of the ways. */
+static void a_host_that_stops_decides_nothing(void **state)
+{
+	(void)state;
+	need_trial_begin(&trial, NEED_PLACES, &need_terms_work);
+	for (unsigned i = 0; trial.way == NEED_PLACES; i++)
+		need_trial_learn(&trial, NEED_PLACES, i / 4 % 6 ? 20000 : 100000,
+				 now += 12 * NS_PER_MS);
+	launch_all(20000, steady, 12 * NS_PER_MS);
+	assert_true(launch_all(20000, steady, 12 * NS_PER_MS));
+	assert_int_equal(trial.way, NEED_PLACES);
+}
+
 /* Launches within one kernel of a lower level say the same; those of a rare kernel do not. */
 static void a_way_takes_time_and_launches(void **state)
 {
@@ -196,6 +209,7 @@ int main(void)
 		cmocka_unit_test(a_choice_costs_little),
 		cmocka_unit_test(a_long_kernel_has_no_places),
 		cmocka_unit_test(launches_of_long_kernels_are_spread),
+		cmocka_unit_test(a_host_that_stops_decides_nothing),
 		cmocka_unit_test(a_way_takes_time_and_launches),
 		cmocka_unit_test(a_launch_in_another_way_does_not_count),
 	};
