@@ -30,6 +30,7 @@ static const char text[] =
 static struct ptx_module *module;
 static uint32_t save_bytes, save_per_thread;
 static uint32_t lanes = 1; /* of a block */
+static bool first_calls;   /* before the other begins */
 
 static struct world {
 	uint64_t out[WORKERS];
@@ -111,13 +112,16 @@ static void launch(void)
 					.sm_count = WORKERS,
 					.heap = &heap};
 	world.running = WORKERS;
-	for (size_t w = 0; w < WORKERS; w++)
+	for (size_t w = 0; w < WORKERS; w++) {
 		assert_int_equal(pthread_create(&world.threads[w], NULL, work, (void *)w), 0);
+		WAIT(w || !first_calls || world.entered);
+	}
 	world.hidden.fresh = 0;
 }
 
-/* @calls: threads that may be in malloc() at a time. */
-static void begin(uint16_t calls)
+/* @calls: threads that may be in malloc() at a time. @allocating: threads of blocks that call it.
+ */
+static void begin(uint16_t calls, uint32_t allocating)
 {
 	free(world.saves);
 	world = (struct world){.kernel = ptx_module_kernel(module, "k__weir_resumable")};
@@ -131,7 +135,8 @@ static void begin(uint16_t calls)
 		.serial = 1,
 		.fresh = 1,
 		.save_stride = (save_bytes + lanes * save_per_thread + 255) / 256 * 256,
-		.calls = calls};
+		.calls = calls,
+		.allocating = allocating};
 	weir_cut(&world.hidden, 1, WORKERS, 1, WEIR_TICKETS_IN_ROW);
 	world.saves = calloc(WORKERS + 1, world.hidden.save_stride);
 	assert_non_null(world.saves);
@@ -159,7 +164,7 @@ static void is_right(void)
 static void one_at_a_time(void **state)
 {
 	(void)state;
-	begin(1);
+	begin(1, 0);
 	WAIT(world.entered);
 	usleep(20000); /* in which the other would come if it could */
 	assert_int_equal(world.entered, 1);
@@ -173,7 +178,7 @@ static void as_many_as_may(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(enough) / sizeof(enough[0]); k++) {
-		begin(enough[k]);
+		begin(enough[k], enough[k]);
 		WAIT(world.entered == WORKERS);
 		end();
 		is_right();
@@ -184,7 +189,7 @@ static void as_many_as_may(void **state)
 static void one_that_waits_leaves(void **state)
 {
 	(void)state;
-	begin(1);
+	begin(1, 0);
 	WAIT(world.entered);
 	world.demand = 1;
 	WAIT(world.running == 1);
@@ -195,6 +200,42 @@ static void one_that_waits_leaves(void **state)
 	assert_int_equal(world.words.saved, 2);
 	world.demand = 0;
 	launch();
+	end();
+	is_right();
+}
+
+/* The other block may call when the first one has ended. */
+static void one_block_at_a_time(void **state)
+{
+	(void)state;
+	first_calls = true;
+	begin(0, 1);
+	first_calls = false;
+	usleep(20000);
+	assert_int_equal(world.entered, 1);
+	end();
+	is_right();
+}
+
+/* The first block has called, and waits for what the other one does then. */
+static const char waiting[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".extern .func (.param .b64 o) malloc(.param .b64 i);\n"
+	".visible .entry k(.param .u64 out)\n"
+	"{ .reg .b64 %d<4>; .reg .b32 %r<2>; .reg .pred %p; ld.param.u64 %d0, [out];\n"
+	"mov.u32 %r0, %ctaid.x; cvt.u64.u32 %d2, %r0;\n"
+	"{ .param .b64 a; .param .b64 b; st.param.b64 [a], %d2; call.uni (b), malloc, (a);\n"
+	"ld.param.b64 %d3, [b]; } setp.eq.u32 %p, %r0, 1; @%p bra S;\n"
+	"W: ld.volatile.global.u64 %d1, [%d0+8]; setp.eq.u64 %p, %d1, 0; @%p bra W;\n"
+	"st.global.u64 [%d0], %d3; ret;\n"
+	"S: st.global.u64 [%d0+8], %d3; ret; }\n";
+
+static void blocks_wait_for_others_that_allocate(void **state)
+{
+	assert_int_equal(unload(state), 0);
+	world.saves = NULL;
+	assert_int_equal(load_text(waiting), 0);
+	begin(0, 1);
 	end();
 	is_right();
 }
@@ -219,7 +260,7 @@ static void lanes_that_are_apart_leave(void **state)
 	world.saves = NULL;
 	assert_int_equal(load_text(apart), 0);
 	lanes = 2;
-	begin(1);
+	begin(1, 0);
 	world.may_return = true;
 	WAIT(world.entered > 2);
 	world.demand = 1;
@@ -236,10 +277,13 @@ static void lanes_that_are_apart_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_at_a_time), cmocka_unit_test(as_many_as_may),
+		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(as_many_as_may),
 		cmocka_unit_test(one_that_waits_leaves),
-		cmocka_unit_test(
-			lanes_that_are_apart_leave), /* the last one: with its own kernel */
+		cmocka_unit_test(one_block_at_a_time),
+		/* The last two have their own kernels. */
+		cmocka_unit_test(blocks_wait_for_others_that_allocate),
+		cmocka_unit_test(lanes_that_are_apart_leave),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);

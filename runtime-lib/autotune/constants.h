@@ -27,6 +27,7 @@
 #define WORKERS_MAX       65535u    /* of resumable kernels: the ABI's limit */
 #define CALLS_MAX         256u      /* threads at a time in malloc() and free(); with fewer they are slower, and leave no sooner (transformer/FORMS.md) */
 #define PRINTS_MAX        16u       /* threads at a time in printf() */
+#define ALLOCATING_MAX    256u      /* threads of blocks that call malloc() at a time: calls take longer the more is allocated */
 
 /* How many samples decide. Measurement noise is a smaller part of a long kernel's time, so long
  * kernels need fewer. `most`: evictions spoil samples, so the comparison ends after this many. */

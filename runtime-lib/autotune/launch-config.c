@@ -36,6 +36,7 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .hidden.kind = facts->kind,
 					 .hidden.calls = CALLS_MAX,
 					 .hidden.prints = PRINTS_MAX,
+					 .hidden.allocating = ALLOCATING_MAX,
 					 .workers = of->resident};
 	memcpy(config->parts, of->parts, sizeof(config->parts));
 	if (form == WEIR_RESUMABLE)

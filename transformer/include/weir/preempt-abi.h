@@ -110,7 +110,10 @@ struct weir_persistent {
 	 * their blocks at the same time, nobody polls until these end, and most have the next
 	 * ticket when one does. 0 without `demand`. */
 	uint32_t poller;
-	uint32_t reserved;
+	/* Resumable: so many threads at most, rounded up to a block, belong to blocks that call
+	 * malloc at a time, as long as they do so. The others wait where they can leave. 0: any
+	 * number. */
+	uint32_t allocating;
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };

@@ -2,7 +2,8 @@
 /* Lets only so many lanes at a time (weir_persistent.calls, prints) call the driver's functions, and
  * one of a warp. Inside these there is no safe point, thousands of lanes that are in one wait for
  * each other, and a warp's lanes are served one after the other. So a kernel could not leave before
- * all of them have returned. In front of each lane's call all can leave.
+ * all of them have returned. In front of each lane's call all can leave. Only few blocks at a time
+ * allocate (allocations.h).
  *
  *		done = 0
  *	try:	a safe point, because this is the head of a loop
@@ -26,7 +27,7 @@
 // clang-format on
 #include "passes/callee.h"
 #include "passes/hidden.h"
-#include "passes/pass.h"
+#include "passes/save/allocations.h"
 
 #include <string.h>
 
@@ -53,6 +54,7 @@ static const struct {
 struct counted {
 	struct variable *inside[SERVICES]; /* of the module: lanes that are in its functions */
 	struct variable *turn; /* of the block's shared memory: %clock when it last looked */
+	struct allocations allocations;
 };
 
 /* Whether @operand is @variable, or names it inside. */
@@ -116,8 +118,14 @@ static enum service service_of(const struct instruction *call)
 	return name_is(callee_of(call)->name, "vprintf") ? OUTPUT : HEAP;
 }
 
+static bool allocates(const struct instruction *call)
+{
+	return name_is(callee_of(call)->name, "malloc");
+}
+
 /* The code around a call. */
 struct frame {
+	bool allocates;
 	struct variable *inside; /* of the call's service */
 	unsigned most;
 	struct reg *done; /* the lane has called */
@@ -176,6 +184,8 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, const struct 
 		  "{ .reg .b64 %calls; mov.u64 %calls, %0; mov.u32 %1, 0;"
 		  "  @%2 ld.volatile.global.u32 %1, [%calls]; }",
 		  op_variable(frame->inside), op_reg(now), op_reg(due));
+	if (frame->allocates)
+		allocations_admit(at, rewrite, &counted->allocations, now, due);
 	edit_code(at,
 		  "{ .reg .pred %out; .reg .b32 %n, %most; .reg .b64 %calls;"
 		  "  mov.u64 %calls, %0; sub.u32 %most, %1, 1; mov.u32 %n, 1;"
@@ -214,6 +224,7 @@ static void count(struct rewrite *rewrite, const struct counted *counted, const 
 	struct function *f = rewrite->function;
 	enum service service = service_of(call);
 	struct frame frame = {
+		.allocates = allocates(call),
 		.inside = counted->inside[service],
 		.most = services[service].most,
 		.done = edit_named_register(f, TYPE_b32, "done"),
@@ -249,6 +260,8 @@ static void init_counted(struct counted *counted, struct function *f,
 	if (!counted->inside[service])
 		counted->inside[service] =
 			edit_variable(f, SPACE_GLOBAL, services[service].word, 4, 4);
+	if (allocates(call))
+		allocations_init(&counted->allocations, f);
 }
 
 /* From its end: each call splits the block, and what is behind it has to move. */
