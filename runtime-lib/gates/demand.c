@@ -316,8 +316,9 @@ void demand_some_finished(struct client *client)
 	worker_hurry(client);
 }
 
-/* True: bits were set, and may still be. */
-static bool expire(struct client *client, uint64_t now)
+/* True: bits were set, and may still be. Between two launches a look may find nothing outstanding:
+ * two looks must, or one after a call that waited. */
+static bool expire(struct client *client, uint64_t now, bool hurried)
 {
 	struct demand *demand = demand_of(client);
 	int shown = atomic_load(&demand->shown);
@@ -339,8 +340,8 @@ static bool expire(struct client *client, uint64_t now)
 	}
 	uint64_t idle = atomic_load(&demand->idle_since);
 	if (!idle)
-		atomic_store(&demand->idle_since, idle = now);
-	if (now - idle < linger(client))
+		atomic_store(&demand->idle_since, now);
+	if ((!idle && !hurried) || now - (idle ? idle : now) < linger(client))
 		return true;
 	clear(client);
 	return atomic_load(&demand->shown);
@@ -369,7 +370,7 @@ static void end_part(struct client *client, const struct tick *tick)
 
 void demand_work(struct client *client, struct tick *tick)
 {
-	bool demanding = expire(client, tick->now);
+	bool demanding = expire(client, tick->now, tick->hurried);
 
 	if (atomic_load(&demand_of(client)->shown))
 		end_part(client, tick);

@@ -471,11 +471,11 @@ static void who_waits_for_an_event_hurries_the_worker_for_others(void **state)
 	gone(n);
 }
 
-/* One look of the worker is enough, unless the next launch is expected at once. */
-static void demand_ends_as_soon_as_the_work_is_seen_finished(void **state)
+/* Then one look is enough. */
+static void behind_a_call_that_waited_demand_ends_at_once(void **state)
 {
 	unsigned n = context_welcomed(0);
-	struct tick tick = {.binding = atomic_load(&client->binding)};
+	struct tick tick = {.binding = atomic_load(&client->binding), .hurried = true};
 
 	(void)state;
 	finish_work(n);
@@ -509,7 +509,7 @@ int main(void)
 		cmocka_unit_test(speculative_demand_ends_with_the_work_it_was_for),
 		cmocka_unit_test(demand_that_moves_ends_with_its_work),
 		cmocka_unit_test(who_waits_for_an_event_hurries_the_worker_for_others),
-		cmocka_unit_test(demand_ends_as_soon_as_the_work_is_seen_finished),
+		cmocka_unit_test(behind_a_call_that_waited_demand_ends_at_once),
 	};
 
 	driver_load();
