@@ -219,6 +219,20 @@ static void points_of_callbacks_cost_no_more(void **state)
 	assert_int_equal(w.host.report.ended, 1);
 }
 
+/* A poll takes microseconds, and a loop that takes turns with others comes back hundreds of times a
+ * second. */
+static void a_kernel_that_comes_back_does_not_poll_first(void **state)
+{
+	begin(state);
+	w.host.hold = 1;
+	must_leave("points_look", POINTS, WEIR_LOOP_EVICTED | WEIR_LOOP_READY);
+	uint32_t polls = w.host.report.polls;
+	w.host.hold = 0;
+	must_leave("points_look", POINTS, 0);
+	assert_int_equal(w.host.report.ended, 1);
+	assert_int_equal(w.host.report.polls, polls);
+}
+
 static char *read_kernels(void)
 {
 	const size_t room = 8 << 20;
@@ -489,6 +503,7 @@ int main(void)
 		cmocka_unit_test(points_take_few_instructions),
 		cmocka_unit_test(other_warps_do_less),
 		cmocka_unit_test(points_of_callbacks_cost_no_more),
+		cmocka_unit_test(a_kernel_that_comes_back_does_not_poll_first),
 		cmocka_unit_test(callbacks_know_where_the_loop_is),
 		cmocka_unit_test(a_look_reads_two_words),
 		cmocka_unit_test(a_poll_reads_three_words_of_the_host),

@@ -118,6 +118,8 @@ inline __device__ void loop::load_()
 	ready_ = block.ready;
 	requests_ = block.requests;
 	last_ = block.last;
+	/* What is ready goes first: a gate has just let the kernel pass. */
+	next_look_ = clock64() + detail::here().args.check_cycles;
 #if WEIR_LOOP_SHARED
 	detail::copy(detail::here().callbacks, block.callbacks, sizeof(detail::here().callbacks));
 	detail::barrier();
