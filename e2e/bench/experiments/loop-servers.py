@@ -125,16 +125,15 @@ def draw_shares(bench, shares, window, rows):
     plot.lines(path, "Shares of loops and kernels (GLoop fig. 9, 10)", "%", [i * window for i in range(len(rows))], series)
 
 
-def ideal_off(shares, window, switch_us):
+def ideal_off(shares, window):
     """How far a part is off in a window if the hardware shares ideally by slices: a window ends anywhere in a cycle of all
-    slices, and the kernels, the last one's, are saved and restored in each of its slices; loops of a thread hardly."""
+    slices."""
     cycle = SLICE * len(shares)
     parts = [share / sum(shares) for share in shares]
-    works = [*parts[:-1], parts[-1] - switch_us / 1e6 / cycle]
-    return 100 * max(abs(work / sum(works) - part) + part * (1 - part) * cycle / window for work, part in zip(works, parts))
+    return 100 * max(part * (1 - part) * cycle / window for part in parts)
 
 
-def show_shares(bench, n, rate, shared, switch_us):
+def show_shares(bench, n, rate, shared):
     for shares in ([100 // (n + 1)] * (n + 1), [TARGET, *[round((100 - TARGET) / n)] * n]):
         what, wanted = f"{n} loops and a client with kernels, {':'.join(map(str, shares))}", sharing.targets(shares)
         for window, rows in shared.run(shares, rate).items():
@@ -145,15 +144,15 @@ def show_shares(bench, n, rate, shared, switch_us):
             mean = ":".join(f"{sum(row[i] for row in rows) / len(rows):.1f}" for i in range(n + 1))
             bound = BOUNDS["furthest from a share"]
             if window < LONG:
-                bound = turnarounds.reachable(bench, bound, ideal_off(shares, window, switch_us))
+                bound = turnarounds.reachable(bench, bound, ideal_off(shares, window))
             bench.report.judge(f"{what}: furthest from a share, {window * 1e3:.0f} ms windows", off, bound, mean)
 
 
 def shares(bench):
-    pool, (_, switch_us) = pool_of(bench), turnarounds.switches_us(bench)
+    pool = pool_of(bench)
     for n in (1,) if bench.node.simulated else (1, 3):
         shared = Shared(bench, n)
-        show_shares(bench, n, shared.alone(), shared, switch_us)
+        show_shares(bench, n, shared.alone(), shared)
     sharing.leave(pool, [shared.job])
 
 

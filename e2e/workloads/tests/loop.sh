@@ -18,6 +18,11 @@ for way in post look split; do
 done
 check "throttle: without libweir it leaves for nobody" \
     run throttle --way look --blocks 2 --threads 32 --seconds 0.2 --leaves
+# What a point takes must not depend on whether the kernel has left yet: a loop's part of the GPU is told by its points.
+has_one_copy() { # of what passes points with a look
+    [ "$(grep -c 'bar\.red' "$B/gen/e2e/workloads/loop/throttle.ptx")" -eq 1 ]
+}
+check "throttle: all points are passed by the same code" has_one_copy
 for kernel in lava-md angular-correlation hybrid-sort suffix-match; do
     for way in native split loop; do
         check "$kernel, $way: the result is right" run ports --only $kernel --way $way --class trivial --seed 3
