@@ -1,16 +1,13 @@
 /* The operations of a loop's host side, by io_uring and by threads: the same tests for both. */
 #include "loop/io.h"
-#include "loop/workers.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,150 +376,6 @@ static void a_wait_can_be_ended(void **state)
 	}
 #define BOTH(name) TEST(name, io_uring), TEST(name, io_pool)
 
-/* How many run at a time, at most; none ends before it may. */
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	unsigned running, most;
-	bool ends;
-} busy = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-static int64_t be_busy(struct io *io)
-{
-	pthread_mutex_lock(&busy.lock);
-	busy.running++;
-	if (busy.most < busy.running)
-		busy.most = busy.running;
-	pthread_cond_broadcast(&busy.changed);
-	while (!busy.ends)
-		pthread_cond_wait(&busy.changed, &busy.lock);
-	busy.running--;
-	pthread_mutex_unlock(&busy.lock);
-	return (int64_t)io->size;
-}
-
-static void workers_are_limited_and_tell_once(void **state)
-{
-	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct io ios[10];
-	struct workers *workers;
-	eventfd_t count = 0;
-	unsigned reaped = 0;
-
-	(void)state;
-	assert_int_equal(workers_new(&workers, 3, false, event), 0);
-	for (unsigned i = 0; i < 10; i++) {
-		ios[i] = (struct io){.kind = IO_CALL, .run = be_busy, .size = i};
-		workers_submit(workers, &ios[i]);
-	}
-	pthread_mutex_lock(&busy.lock);
-	while (busy.running < 3)
-		pthread_cond_wait(&busy.changed, &busy.lock);
-	pthread_mutex_unlock(&busy.lock);
-	assert_true(workers_cancel(workers, &ios[9]));
-	assert_ptr_equal(workers_reap(workers), &ios[9]);
-	assert_int_equal(ios[9].result, -ECANCELED);
-	assert_int_equal(eventfd_read(event, &count), -1); /* nobody watches */
-	assert_false(workers_watch(workers));
-
-	pthread_mutex_lock(&busy.lock);
-	busy.ends = true;
-	pthread_cond_broadcast(&busy.changed);
-	pthread_mutex_unlock(&busy.lock);
-	assert_int_equal(poll(&(struct pollfd){.fd = event, .events = POLLIN}, 1, 10000), 1);
-	assert_true(workers_watch(workers)); /* one has ended */
-	while (reaped < 9) {
-		struct io *io = workers_reap(workers);
-		if (io)
-			assert_ptr_equal(&ios[io->result], io);
-		else
-			usleep(1000);
-		reaped += io != NULL;
-	}
-	assert_int_equal(eventfd_read(event, &count), 0);
-	assert_int_equal(count, 1);
-	assert_int_equal(busy.most, 3);
-	workers_free(workers);
-	close(event);
-}
-
-static int64_t count_up(struct io *io)
-{
-	atomic_fetch_add((_Atomic unsigned *)io->buffer, 1);
-	return 0;
-}
-
-/* Whether threads sleep, watch the queue, or are about to do the other, everything is done once. */
-static void eager_threads_miss_nothing(void **state)
-{
-	enum { ROUNDS = 300, AT_ONCE = 5 };
-	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct io ios[AT_ONCE];
-	struct workers *workers;
-	_Atomic unsigned done = 0;
-
-	(void)state;
-	assert_int_equal(workers_new(&workers, 3, true, event), 0);
-	for (unsigned round = 0; round < ROUNDS; round++) {
-		unsigned n = 1 + round % AT_ONCE;
-		for (unsigned i = 0; i < n; i++) {
-			ios[i] = (struct io){.kind = IO_CALL, .run = count_up, .buffer = &done};
-			workers_submit(workers, &ios[i]);
-		}
-		for (unsigned reaped = 0; reaped < n;) {
-			if (workers_reap(workers))
-				reaped++;
-			else if (!workers_watch(workers))
-				assert_int_equal(poll(&(struct pollfd){event, POLLIN, 0}, 1, 60000),
-						 1);
-		}
-		usleep(round % 7 * 20); /* around the time for which they watch */
-	}
-	workers_free(workers);
-	unsigned all = 0;
-	for (unsigned round = 0; round < ROUNDS; round++)
-		all += 1 + round % AT_ONCE;
-	assert_int_equal(done, all);
-	close(event);
-}
-
-static int64_t read_by_worker(struct workers *workers, int fd, void *buffer, size_t size,
-			      bool at_end)
-{
-	struct io io = {.kind = IO_READ_CACHED, .fd = fd, .buffer = buffer, .size = size}, *done;
-
-	workers_submit(workers, &io);
-	while (!(done = workers_reap(workers)))
-		usleep(100);
-	assert_ptr_equal(done, &io);
-	assert_int_equal(workers_watch(workers), false);
-	assert_int_equal(io.at_end, at_end);
-	return io.result;
-}
-
-static void workers_read_the_page_cache(void **state)
-{
-	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), ends[2];
-	struct workers *workers;
-	char path[64], back[10] = "";
-
-	(void)state;
-	snprintf(path, sizeof(path), "%s/cached", folder);
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(workers_new(&workers, 1, false, event), 0);
-	assert_int_equal(write(fd, "abc", 3), 3);
-	assert_int_equal(read_by_worker(workers, fd, back, sizeof(back), true), 3);
-	assert_int_equal(read_by_worker(workers, fd, back, 3, false), 3);
-	assert_string_equal(back, "abc");
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(read_by_worker(workers, ends[0], back, sizeof(back), false), -ESPIPE);
-	workers_free(workers);
-	close(ends[0]);
-	close(ends[1]);
-	close(fd);
-	close(event);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -536,9 +389,6 @@ int main(void)
 		BOTH(what_waits_can_be_cancelled),
 		BOTH(functions_run),
 		BOTH(a_wait_can_be_ended),
-		cmocka_unit_test(workers_are_limited_and_tell_once),
-		cmocka_unit_test(eager_threads_miss_nothing),
-		cmocka_unit_test(workers_read_the_page_cache),
 	};
 	struct io_engine *probe;
 	char command[64];
