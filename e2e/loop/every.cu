@@ -22,6 +22,8 @@ __device__ void network(loop &l, void *buffer, counted then)
 		weir::net::accept(open, static_cast<int>(listener), then);
 		weir::net::receive_any(open, static_cast<int>(listener), buffer, 8,
 				       [=](loop &got, int64_t, int peer) { weir::net::again(got, peer, then); });
+		weir::net::receive_any_all(open, static_cast<int>(listener), buffer, 8,
+					   [=](loop &got, int64_t, int peer) { weir::net::again(got, peer, then); });
 	});
 	weir::net::connect(l, "unix:/tmp/every", [=](loop &open, int64_t peer) {
 		weir::net::send(open, static_cast<int>(peer), buffer, 8, then);

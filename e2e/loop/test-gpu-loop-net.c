@@ -30,6 +30,7 @@ struct client {
 	unsigned messages;
 	size_t size;
 	bool resets; /* ends with a reset, with half a message sent */
+	bool pauses; /* within each message */
 	unsigned good;
 };
 
@@ -68,6 +69,17 @@ static bool transfer(int fd, uint8_t *bytes, size_t size, bool in)
 	return true;
 }
 
+static bool send_message(const struct client *client, int fd, uint8_t *bytes)
+{
+	size_t first = client->pauses ? client->size * 3 / 4 : client->size;
+
+	if (!transfer(fd, bytes, first, false))
+		return false;
+	if (client->pauses)
+		nap(4);
+	return transfer(fd, bytes + first, client->size - first, false);
+}
+
 static void *be_client(void *data)
 {
 	struct client *client = data;
@@ -77,8 +89,8 @@ static void *be_client(void *data)
 	for (unsigned i = 0; i < client->messages; i++) {
 		for (size_t k = 0; k < client->size; k++)
 			sent[k] = (uint8_t)(i * 31 + k * 7);
-		bool good = transfer(fd, sent, client->size, false) &&
-			    transfer(fd, came, client->size, true);
+		bool good =
+			send_message(client, fd, sent) && transfer(fd, came, client->size, true);
 		for (size_t k = 0; k < client->size; k++)
 			good &= came[k] == (sent[k] ^ 0x20);
 		client->good += good;
@@ -154,18 +166,23 @@ static void connections_are_served_without_uring(void **state)
 	serve_all_ways(&pool);
 }
 
-/* More comes than a block asks for. What is left comes with the next receive. */
-static void what_is_left_comes_later(void **state)
+/* More comes than a block asks for: what is left comes with the next receive. Or less: it waits for
+ * all. */
+static void messages_come_in_other_parts_than_asked_for(void **state)
 {
-	static const size_t sizes[] = {16, 17, 100, 3000, 4097, 300000};
+	static const size_t sizes[] = {16, 17, 100, 3000, 4097, 70000, 1500000};
 	struct client clients[8];
 
 	fixture_text(0, "127.0.0.1:0");
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 		for (size_t i = 0; i < 8; i++)
-			clients[i] =
-				(struct client){.messages = 10, .size = sizes[k], .resets = i & 1};
+			clients[i] = (struct client){.messages = sizes[k] > 100000 ? 2 : 5,
+						     .size = sizes[k],
+						     .resets = i & 1};
 		serve_by("frugal_server", *state, clients, 8, 0);
+		for (size_t i = 0; i < 8; i++)
+			clients[i].pauses = i & 2;
+		serve_by("rest_server", *state, clients, 8, sizes[k]);
 		serve_by("whole_server", *state, clients, 8, sizes[k]);
 	}
 }
@@ -347,8 +364,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_are_served),
 		cmocka_unit_test(connections_are_served_without_uring),
-		cmocka_unit_test_prestate(what_is_left_comes_later, (void *)&usual),
-		cmocka_unit_test_prestate(what_is_left_comes_later, (void *)&pool),
+		cmocka_unit_test_prestate(messages_come_in_other_parts_than_asked_for,
+					  (void *)&usual),
+		cmocka_unit_test_prestate(messages_come_in_other_parts_than_asked_for,
+					  (void *)&pool),
 		cmocka_unit_test(idle_server_leaves_the_gpu),
 		cmocka_unit_test(loop_connects_to_itself),
 		cmocka_unit_test(addresses_are_checked),

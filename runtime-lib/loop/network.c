@@ -110,16 +110,17 @@ uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *t
 	return n;
 }
 
-/* The slot gets what came ahead, or why nothing did. */
+/* The slot has its connection. */
 static void receive_taken(struct weir_loop *loop, struct slot *slot)
 {
 	struct handle *connection = slot->handle;
-	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
-	int64_t result = connection->io.result;
 
-	if (connection->left)
-		result = (int64_t)network_take(loop, connection, data, slot->request.size);
-	requests_transferred(loop, slot, result);
+	if (connection->io.kind == IO_READABLE)
+		transfer_begin(loop, slot, MSG_DONTWAIT);
+	else if (connection->left)
+		transfer_begin(loop, slot, 0);
+	else
+		requests_transferred(loop, slot, connection->io.result);
 }
 
 static void match(struct weir_loop *loop, struct handle *listener)
@@ -129,10 +130,7 @@ static void match(struct weir_loop *loop, struct handle *listener)
 		struct slot *slot = take_asking(loop, listener);
 		slot->handle = connection;
 		handles_use(connection);
-		if (connection->io.kind == IO_RECEIVE_AHEAD)
-			receive_taken(loop, slot);
-		else
-			transfer_begin(loop, slot, MSG_DONTWAIT);
+		receive_taken(loop, slot);
 	}
 }
 

@@ -34,10 +34,15 @@ static bool is_file(const struct slot *slot)
 	return slot->request.op == WEIR_LOOP_READ || slot->request.op == WEIR_LOOP_WRITE;
 }
 
+static bool is_receive(const struct slot *slot)
+{
+	return slot->request.op == WEIR_LOOP_RECEIVE || slot->request.op == WEIR_LOOP_RECEIVE_ANY;
+}
+
 /* It ends when all bytes are there, or nothing more can come. */
 static bool wants_all(const struct slot *slot)
 {
-	return is_file(slot) || (slot->request.op == WEIR_LOOP_RECEIVE && slot->request.extra);
+	return is_file(slot) || (is_receive(slot) && slot->request.extra);
 }
 
 static enum io_kind kind_of(const struct slot *slot)
@@ -245,8 +250,7 @@ static uint64_t size_of_piece(const struct weir_loop *loop, const struct slot *s
 /* What has come ahead of this receive, and is less than it wants. */
 static uint64_t take_ahead(struct weir_loop *loop, struct slot *slot, void *to, uint64_t size)
 {
-	return slot->request.op == WEIR_LOOP_RECEIVE ? network_take(loop, slot->handle, to, size)
-						     : 0;
+	return is_receive(slot) ? network_take(loop, slot->handle, to, size) : 0;
 }
 
 static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece,
@@ -260,7 +264,7 @@ static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece 
 	slot->issued += piece->size;
 	slot->pieces++;
 	if (is_in(slot))
-		submit(loop, piece, slot->io.flags);
+		submit(loop, piece, piece->offset ? 0 : slot->io.flags);
 	else
 		copies_out(loop, piece);
 }
@@ -375,6 +379,7 @@ static void finish_inline(struct io *io)
 	if (bytes && bytes < io->size && !is_file(slot) && wants_all(slot)) {
 		io->buffer = (char *)io->buffer + bytes;
 		io->size -= bytes;
+		io->flags = 0; /* the rest may come later */
 		loop_submit(loop, io);
 		return;
 	}
@@ -473,7 +478,7 @@ static void begin_large(struct weir_loop *loop, struct slot *slot)
 /* True: what has come ahead was enough. It lies beside the slot. */
 static bool is_there(struct weir_loop *loop, struct slot *slot)
 {
-	uint64_t left = slot->request.op == WEIR_LOOP_RECEIVE ? slot->handle->left : 0;
+	uint64_t left = is_receive(slot) ? slot->handle->left : 0;
 
 	if (!left || (wants_all(slot) && left < slot->request.size))
 		return false;

@@ -10,15 +10,16 @@ struct service {
 	uint64_t *out, n;
 	uint64_t message; /* bytes of each; 0: whatever comes is answered */
 	bool frugal;      /* blocks ask for few bytes, each for others */
+	bool whole;       /* for whole messages */
 	int listener;
 
 	__device__ uint8_t *buffer() const
 	{
-		return reinterpret_cast<uint8_t *>(out + 64) + (blockIdx.x << 20);
+		return reinterpret_cast<uint8_t *>(out + 64) + (blockIdx.x << 21);
 	}
 	__device__ uint64_t asks() const
 	{
-		return !frugal ? 1 << 20 : blockIdx.x % 2 ? 4096 : 16;
+		return whole ? message : !frugal ? 1 << 20 : blockIdx.x % 2 ? 4096 : 16;
 	}
 };
 __device__ void answer(loop &l, service s);
@@ -52,16 +53,23 @@ __device__ void receive_rest(loop &l, service s, int peer, uint64_t have)
 }
 __device__ void answer(loop &l, service s)
 {
-	weir::net::receive_any(l, s.listener, s.buffer(), s.asks(), [=](loop &got, int64_t size, int peer) {
+	auto then = [=](loop &got, int64_t size, int peer) {
 		if (size == -ECANCELED || size == -EBADF) /* another block has closed it */
 			return;
 		if (size <= 0)
 			over(got, s);
+		else if (s.whole && static_cast<uint64_t>(size) < s.message)
+			weir::close(got, peer, [=](loop &closed, int64_t) { over(closed, s); });
 		else if (s.message && static_cast<uint64_t>(size) < s.message)
 			receive_rest(got, s, peer, static_cast<uint64_t>(size));
 		else
 			reply(got, s, peer, static_cast<uint64_t>(size));
-	});
+	};
+
+	if (s.whole)
+		weir::net::receive_any_all(l, s.listener, s.buffer(), s.asks(), then);
+	else
+		weir::net::receive_any(l, s.listener, s.buffer(), s.asks(), then);
 }
 __device__ void await_listener(loop &l, service s)
 {
@@ -98,17 +106,22 @@ __device__ void serve(const weir::loop_args &args, const char *text, service s)
 } // namespace
 extern "C" __global__ void server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
 {
-	serve(args, text, {out, n, 0, false, -1});
+	serve(args, text, {out, n, 0, false, false, -1});
 }
 /* The same, a part of what has come at a time. */
 extern "C" __global__ void frugal_server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
 {
-	serve(args, text, {out, n, 0, true, -1});
+	serve(args, text, {out, n, 0, true, false, -1});
 }
-/* Of messages of n >> 16 bytes: begins with a part, and waits for all of it. */
+/* Of messages of n >> 16 bytes: begins with a part, and waits for the rest. */
+extern "C" __global__ void rest_server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
+{
+	serve(args, text, {out, n & 0xffff, n >> 16, true, false, -1});
+}
+/* The same, by whole messages. */
 extern "C" __global__ void whole_server(weir::loop_args args, uint64_t *out, const char *text, uint64_t n)
 {
-	serve(args, text, {out, n & 0xffff, n >> 16, true, -1});
+	serve(args, text, {out, n & 0xffff, n >> 16, false, true, -1});
 }
 
 /* Listens, connects to itself, and sends @n bytes through a connection in both directions with

@@ -24,35 +24,20 @@ struct kv_service {
 	static __device__ void answer(weir::loop &l, slot at, int connection);
 };
 
-template <class Service> static __device__ void receive_rest(weir::loop &l, slot at, int connection, unsigned have);
-
 template <class Service> static __device__ void serve(weir::loop &l, slot at)
 {
-	weir::net::receive_any(l, at.listener, at.request, at.server->request_bytes,
-			       [=](weir::loop &later, int64_t n, int connection) {
-				       if (n > 0)
-					       receive_rest<Service>(later, at, connection, n);
-				       else
-					       serve<Service>(later, at);
-			       });
-}
+	unsigned bytes = at.server->request_bytes;
 
-/* A request may come in pieces. */
-template <class Service>
-static __device__ void receive_rest(weir::loop &l, slot at, int connection, unsigned have)
-{
-	unsigned left = at.server->request_bytes - have;
-
-	if (!left) {
-		Service::answer(l, at, connection);
-		return;
-	}
-	weir::net::receive_all(l, connection, at.request + have, left, [=](weir::loop &later, int64_t n) {
-		if (n == left)
-			Service::answer(later, at, connection);
-		else
-			weir::net::close(later, connection, [=](weir::loop &last, int64_t) { serve<Service>(last, at); });
-	});
+	weir::net::receive_any_all(
+		l, at.listener, at.request, bytes, [=](weir::loop &later, int64_t n, int connection) {
+			if (n == bytes)
+				Service::answer(later, at, connection);
+			else if (n > 0)
+				weir::net::close(later, connection,
+						 [=](weir::loop &last, int64_t) { serve<Service>(last, at); });
+			else
+				serve<Service>(later, at);
+		});
 }
 
 template <class Service> static __device__ void answered(weir::loop &l, slot at, int connection)

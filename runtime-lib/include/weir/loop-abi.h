@@ -44,7 +44,8 @@ enum weir_loop_op {
 	WEIR_LOOP_CONNECT, /* as LISTEN */
 	WEIR_LOOP_RECEIVE, /* extra: 1: all of it, unless the other side closes before */
 	WEIR_LOOP_SEND,
-	WEIR_LOOP_RECEIVE_ANY, /* file: a listener; any of its connections that has data */
+	WEIR_LOOP_RECEIVE_ANY, /* file: a listener; any of its connections that has data; extra: as
+				  RECEIVE */
 	WEIR_LOOP_TIMER,       /* extra: ns */
 	WEIR_LOOP_AGAIN, /* file: a connection of a listener; RECEIVE_ANY may tell of it again */
 	WEIR_LOOP_CALL,  /* extra: the function's number; size bytes inline, both ways */

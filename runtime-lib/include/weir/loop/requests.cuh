@@ -172,6 +172,24 @@ inline __device__ int receive_any(loop &l, int listener, void *to, uint64_t size
 				     callback(later, result, static_cast<int>(later.value()));
 			     });
 }
+/* The same for a message of @size bytes: @callback runs when all are there. Result: @size; or fewer,
+ * if the other side has closed within the message, and the connection is still the program's. */
+template <class F>
+inline __device__ int receive_any_all(loop &l, int listener, void *to, uint64_t size, F callback)
+{
+	weir_loop_request request = {WEIR_LOOP_RECEIVE_ANY,
+				     WEIR_LOOP_NO_SLOT,
+				     listener,
+				     0,
+				     reinterpret_cast<uint64_t>(to),
+				     size,
+				     1,
+				     {}};
+
+	return l.request(request, to, [=](loop &later, int64_t result) {
+		callback(later, result, static_cast<int>(later.value()));
+	});
+}
 /* A connection that receive_any() told of: its next data comes to receive_any() again. send() does
  * that, too. */
 template <class F> inline __device__ int again(loop &l, int connection, F callback)
