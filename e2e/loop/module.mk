@@ -43,9 +43,10 @@ test-gpu-loop-faults_SRC      += e2e/workloads/loop/sockets.c
 test-gpu-loop-faults_CPPFLAGS += -iquote e2e
 
 # The device side alone, on the interpreter: no driver, no host side.
-UNIT_TESTS += test-gpu-loop-path
-test-gpu-loop-path_SRC      := e2e/loop/test-gpu-loop-path.c e2e/simcuda/tests/ptx-fixture.c
-test-gpu-loop-path_STATIC   := simptx
-test-gpu-loop-path_CPPFLAGS := -DLOOP_KERNELS='"$(abspath $(LOOP_GEN)/kernels.ptx)"'
-test-gpu-loop-path_LIBS     := -lcmocka -lm
-$(B)/tests/test-gpu-loop-path: | $(LOOP_GEN)/kernels.ptx
+ONE_BLOCK_TESTS := test-gpu-loop-path test-gpu-loop-returns
+UNIT_TESTS += $(ONE_BLOCK_TESTS)
+$(foreach t,$(ONE_BLOCK_TESTS),$(eval $t_SRC      := e2e/loop/$t.c e2e/loop/one-block.c e2e/simcuda/tests/ptx-fixture.c)\
+	$(eval $t_STATIC   := simptx)\
+	$(eval $t_CPPFLAGS := -DLOOP_KERNELS='"$(abspath $(LOOP_GEN)/kernels.ptx)"')\
+	$(eval $t_LIBS     := -lcmocka -lm))
+$(ONE_BLOCK_TESTS:%=$(B)/tests/%): | $(LOOP_GEN)/kernels.ptx
