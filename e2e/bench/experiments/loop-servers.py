@@ -38,8 +38,9 @@ SLICE = 0.01  # seconds: the mean of the hardware's slices (agent/hardware/slice
 TARGET = 66  # hundredths
 SCHEDULING = f"scheduling: {{quantum: {sharing.QUANTUM}, minQuantum: {sharing.QUANTUM}}}\n"
 SERVERS, SERVER_PART = 3, 0.2
-# With and without the batch job in turns, so that what disturbs the whole machine for a moment is on either side.
-PAIRS, PAIR_SECONDS = 5, 1.2
+# With and without the batch job in turns, each first in every other pair. The median of the pairs' ratios counts: what disturbs
+# the machine for a moment is in few pairs.
+PAIRS, PAIR_SECONDS = 9, 1.2
 WARM = 0.2  # seconds of a client that do not count: new connections
 ENDLESS = 600  # seconds; they are stopped
 CONNECTIONS = 4  # of each server's client
@@ -269,24 +270,35 @@ class Consolidation:
 
 
 class Pairs:
-    """Requests @alone and @beside the batch job, the batch job's part of the GPU in each window, and the servers'."""
+    """Requests @alone and @beside the batch job in each window, the batch job's part of the GPU in it, and the servers'."""
 
     def __init__(self, scene):
         self.alone, self.beside, self.parts, self.stolen = [], [], [], Stolen()
         self.servers_alone = 0.0
         with self.stolen:
-            for _ in range(1 if scene.bench.node.simulated else PAIRS):
-                self.add(scene)
+            for i in range(1 if scene.bench.node.simulated else PAIRS):
+                for add in (self.add_alone, self.add_beside) if i % 2 == 0 else (self.add_beside, self.add_alone):
+                    add(scene)
 
-    def add(self, scene):
+    def add_alone(self, scene):
         time.sleep(REPORTED)
         before = scene.gpu_seconds()
-        self.alone += scene.requests(scene.clients())
+        self.alone.append(scene.requests(scene.clients()))
         time.sleep(REPORTED)
         self.servers_alone += scene.gpu_seconds() - before
+
+    def add_beside(self, scene):
         clients = scene.clients()
         self.parts.append(scene.batch_rate())
-        self.beside += scene.requests(clients)
+        self.beside.append(scene.requests(clients))
+
+    def ratios(self):
+        """The p99 beside the batch job in parts of that without it, of each pair."""
+        return [p99(beside) / p99(alone) for alone, beside in zip(self.alone, self.beside)]
+
+
+def p99(requests):
+    return quantile([one.us for one in requests], 0.99)
 
 
 def slowest(requests, n=6):
@@ -296,7 +308,8 @@ def slowest(requests, n=6):
     return ", ".join(f"{one.due - begin:.3f} s: {one.us / 1e3:.1f} ms" for one in sorted(slow, key=lambda one: one.due))
 
 
-def times(requests):
+def times(windows):
+    requests = [one for window in windows for one in window]
     us = [one.us for one in requests]
     return f"{quantile(us, 0.5):.0f}/{quantile(us, 0.9):.0f}/{quantile(us, 0.99):.0f} us (n={len(us)}), slowest {slowest(requests)}"
 
@@ -310,9 +323,9 @@ def consolidate(bench):
         idle = 100 * scene.batch_rate() / (scene.pool.alone["MPS", scene.batch] / scene.pool.alone["Weir", scene.batch])
         bench.report.judge(f"a batch job beside {SERVERS} idle servers, of its rate alone", idle, BOUNDS["beside idle servers"])
         pairs = Pairs(scene)
-    alone, beside = ([one.us for one in requests] for requests in (pairs.alone, pairs.beside))
-    late, part = quantile(beside, 0.99) / quantile(alone, 0.99), statistics.fmean(pairs.parts)
-    told = f"{scene.told}; alone {times(pairs.alone)}; beside {times(pairs.beside)}; {pairs.stolen}{'' if settled else '; forms are not settled'}"
+    ratios, part = pairs.ratios(), statistics.fmean(pairs.parts)
+    late = statistics.median(ratios)
+    told = f"{scene.told}; {len(ratios)} pairs, {min(ratios):.2f}x to {max(ratios):.2f}x; alone {times(pairs.alone)}; beside {times(pairs.beside)}; {pairs.stolen}{'' if settled else '; forms are not settled'}"
     bench.report.judge(f"{SERVERS} servers beside a batch job: p99 against without it", late, BOUNDS["servers' p99"], told)
     used = 100 * pairs.servers_alone / (len(pairs.parts) * scene.seconds)
     told = f"{100 * part:.1f} % of its rate alone; the servers have {used:.1f} % of the GPU without it"
