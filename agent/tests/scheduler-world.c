@@ -72,6 +72,15 @@ uint64_t look_after(uint64_t ns)
 	return scheduler_look(&world.scheduler, &world.gpu, world.now) - world.now;
 }
 
+unsigned n_held(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WORLD_CLIENTS; i++)
+		n += world.control[i].hold != 0;
+	return n;
+}
+
 void two_at_work(uint8_t first_level, uint8_t second_level)
 {
 	come(0, first_level, 100);

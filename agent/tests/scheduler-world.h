@@ -35,5 +35,7 @@ void go(unsigned i);
 void work(unsigned i, uint64_t remaining);
 /* Returns the time until the next look. */
 uint64_t look_after(uint64_t ns);
+/* How many clients are held. */
+unsigned n_held(void);
 /* Clients 0 and 1 come, with 100 shares and 1 ms of work each, and the scheduler looks. */
 void two_at_work(uint8_t first_level, uint8_t second_level);

@@ -306,15 +306,6 @@ static void test_fresh(void **state)
 		assert_int_equal(!(world.control[i].flags & WEIR_CONTROL_URGENT), i > 0);
 }
 
-static unsigned n_held(void)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i <= CLIENTS; i++)
-		n += world.control[i].hold != 0;
-	return n;
-}
-
 static void assert_slices(uint64_t us_of_share)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)

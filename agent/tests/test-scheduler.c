@@ -4,20 +4,11 @@
 
 #include <utlist.h>
 
-static unsigned held(void)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < WORLD_CLIENTS; i++)
-		n += world.control[i].hold;
-	return n;
-}
-
 static void test_alone(void **state)
 {
 	(void)state;
 	two_at_work(0, 1);
-	assert_int_equal(held(), 0);
+	assert_int_equal(n_held(), 0);
 	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	assert_int_equal(loop_step(&world.loop, 60), 0);
 }
@@ -31,13 +22,13 @@ static void test_contention(void **state)
 	assert_true(world.control[1].flags & WEIR_CONTROL_HOLDABLE);
 	work(0, MS);
 	look_after(MS);
-	assert_int_equal(held(), 0);
+	assert_int_equal(n_held(), 0);
 	assert_false(world.control[0].flags & WEIR_CONTROL_CONTENDED); /* alone with its work */
 	assert_true(world.control[1].flags & WEIR_CONTROL_CONTENDED);
 	work(1, MS);
 	look_after(MS);
 	assert_true(world.control[0].flags & WEIR_CONTROL_CONTENDED);
-	assert_int_equal(held(), 1);
+	assert_int_equal(n_held(), 1);
 	assert_true(world.control[1].hold);
 	assert_true(world.control[1].hold_until > world.now);
 	world.control[1].hold = 0; /* as a client does when the agent does not look for long */
@@ -45,13 +36,13 @@ static void test_contention(void **state)
 	assert_true(world.control[1].hold);
 	work(0, 0);
 	look_after(MS);
-	assert_int_equal(held(), 0);
+	assert_int_equal(n_held(), 0);
 	work(0, MS);
 	look_after(MS);
-	assert_int_equal(held(), 1);
+	assert_int_equal(n_held(), 1);
 	go(0);
 	look_after(MS);
-	assert_int_equal(held(), 0);
+	assert_int_equal(n_held(), 0);
 	assert_false(world.control[1].flags & WEIR_CONTROL_HOLDABLE);
 }
 
@@ -63,9 +54,9 @@ static void test_timer(void **state)
 	come(1, 1, 100);
 	work(0, MS);
 	work(1, MS);
-	for (unsigned i = 0; i < 1000 && held() == 0; i++)
+	for (unsigned i = 0; i < 1000 && n_held() == 0; i++)
 		assert_true(loop_step(&world.loop, 1000) >= 0);
-	assert_int_equal(held(), 1);
+	assert_int_equal(n_held(), 1);
 }
 
 /* A client without predictions is not taken for one that is nearly done. */
@@ -103,141 +94,13 @@ static void test_a_client_that_is_done_passes(void **state)
 	assert_true(world.control[1].hold);
 	world.status[1].flags = WEIR_STATUS_DONE;
 	look_after(MS);
-	assert_int_equal(held(), 0);
+	assert_int_equal(n_held(), 0);
 	assert_int_equal(world.control[1].hold_until, 0);
 	world.status[1].flags = 0;
 	look_after(MS);
-	assert_int_equal(held(), 1);
+	assert_int_equal(n_held(), 1);
 	assert_true(world.control[1].hold);
 	assert_false(world.control[0].hold);
-}
-
-static void launch(unsigned i, uint64_t launches, uint64_t each)
-{
-	world.status[i].outstanding = launches;
-	world.status[i].remaining = launches * each;
-}
-
-static void come_under_mps(unsigned i)
-{
-	world.status[i].flags = WEIR_STATUS_CONCURRENT;
-	come(i, 1, 100);
-}
-
-/* Under MPS `hpf` holds a client with long kernels while another has less left, and tells it to
- * expect that. All others run concurrently. */
-static void test_concurrent(void **state)
-{
-	const uint32_t told = WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
-
-	(void)state;
-	come_under_mps(0);
-	come_under_mps(1);
-	scheduler_set_policy(&world.scheduler, &policy_hpf);
-	world.now = loop_now();
-	launch(0, 100, MS / 20);
-	launch(1, 200, MS / 20);
-	look_after(MS);
-	assert_int_equal(held(), 0);
-	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
-	assert_false((world.control[0].flags | world.control[1].flags) & told);
-	assert_int_equal(world.control[0].beside, 0);
-	world.control[0].above = world.control[1].above = 1;
-	look_after(MS);
-	assert_int_equal(world.control[0].beside, 2);
-	assert_int_equal(world.control[1].beside, 2);
-	launch(1, 1, 10 * MS);
-	look_after(MS);
-	assert_int_equal(world.control[0].beside, 1);
-	assert_int_equal(held(), 1);
-	assert_true(world.control[1].hold);
-	assert_int_equal(world.control[1].flags & told, told);
-	assert_false(world.control[0].flags & told);
-	launch(0, 200, MS / 20); /* about as much as the other has */
-	look_after(MS);
-	assert_int_equal(held(), 0);
-	launch(1, 0, 0);
-	look_after(MS);
-	assert_int_equal(world.control[1].flags & told, told); /* its next launch may be as long */
-	look_after(SCHEDULER_LONG_FOR);
-	assert_false(world.control[1].flags & told);
-}
-
-static bool goes_ahead(void)
-{
-	look_after(MS);
-	assert_int_equal(world.control[0].flags & WEIR_CONTROL_AHEAD,
-			 world.control[1].flags & WEIR_CONTROL_AHEAD);
-	return world.control[0].flags & WEIR_CONTROL_AHEAD;
-}
-
-/* Short launches go ahead only where all clients are concurrent and can order their launches. */
-static void test_ahead(void **state)
-{
-	const uint32_t all = WEIR_STATUS_CONCURRENT | WEIR_STATUS_ORDERED;
-
-	(void)state;
-	come_under_mps(0);
-	world.status[0].flags = world.status[1].flags = all;
-	scheduler_set_policy(&world.scheduler, &policy_hpf);
-	world.now = loop_now();
-	assert_false(goes_ahead()); /* of one client */
-	come(1, 1, 100);
-	assert_true(goes_ahead());
-	world.status[1].flags = WEIR_STATUS_ORDERED;
-	assert_false(goes_ahead());
-	world.status[1].flags = WEIR_STATUS_CONCURRENT;
-	assert_false(goes_ahead());
-	world.status[1].flags = all;
-	assert_true(goes_ahead());
-	come(2, 2, 100); /* other levels do not matter; it is alone on its own */
-	assert_true(goes_ahead());
-	assert_false(world.control[2].flags & WEIR_CONTROL_AHEAD);
-	scheduler_set_policy(&world.scheduler, &policy_wfq);
-	assert_false(goes_ahead());
-}
-
-/* A client with work makes progress, whichever clients are ahead of it. */
-static void test_no_client_is_ahead_for_ever(void **state)
-{
-	(void)state;
-	come_under_mps(0);
-	come_under_mps(1);
-	world.status[0].flags = world.status[1].flags =
-		WEIR_STATUS_CONCURRENT | WEIR_STATUS_ORDERED;
-	scheduler_set_policy(&world.scheduler, &policy_hpf);
-	world.now = loop_now();
-	launch(0, 100, MS / 20);
-	launch(1, 1, MS / 20);
-	world.status[0].executed = world.status[1].executed = MS;
-	assert_true(goes_ahead());
-	for (uint64_t waited = 0; waited < POLICY_AGING - 2 * MS; waited += MS) {
-		world.status[0].executed += MS;
-		assert_true(goes_ahead());
-	}
-	for (int i = 0; i < 3; i++) {
-		world.status[0].executed += MS;
-		look_after(MS);
-	}
-	assert_false(goes_ahead());
-	world.status[1].executed += 5 * MS;
-	assert_true(goes_ahead());
-	launch(0, 0, 0);
-	launch(1, 0, 0);
-	for (uint64_t idle = 0; idle < 2 * POLICY_AGING; idle += MS)
-		assert_true(goes_ahead());
-
-	/* Nor of a client that is current for its age, whatever it reports. */
-	bool ahead = true;
-	launch(0, 100, MS / 20);
-	launch(1, 1, 20 * MS);
-	for (uint64_t waited = 0; waited < 2 * POLICY_AGING && ahead; waited += MS) {
-		world.status[0].executed += MS;
-		world.status[1].executed += MS;
-		ahead = goes_ahead();
-	}
-	assert_false(ahead);
-	assert_true(world.control[0].hold);
 }
 
 /* Forms that leave at once cost more, so only some policies want them. All policies that let a
@@ -282,37 +145,12 @@ static void test_reported_work(void **state)
 		work(0, 50 * MS);
 		work(1, 0);
 		scheduler_set_policy(&world.scheduler, policy_find(policies[hpf]));
-		assert_int_equal(held(), 0);
+		assert_int_equal(n_held(), 0);
 		work(1, MS);
 		scheduler_hear(&world.scheduler, &world.clients[1]);
 		assert_int_equal(world.control[0].hold, hpf);
 		assert_int_equal(world.control[1].hold, 0);
 	}
-}
-
-/* No client of a level is concurrent if one is time-sliced, or has an objective. */
-static void test_not_concurrent(void **state)
-{
-	(void)state;
-	come_under_mps(0);
-	come_under_mps(1);
-	scheduler_set_policy(&world.scheduler, &policy_hpf);
-	world.now = loop_now();
-	launch(0, 100, MS / 20);
-	launch(1, 200, MS / 20);
-	look_after(MS);
-	assert_int_equal(held(), 0);
-	world.status[0].flags = 0;
-	look_after(MS);
-	assert_int_equal(held(), 1);
-	world.status[0].flags = WEIR_STATUS_CONCURRENT;
-	look_after(MS);
-	assert_int_equal(held(), 0);
-	world.tenants[1].slo = 2 * MS;
-	scheduler_change(&world.scheduler, &world.gpu);
-	world.now = loop_now();
-	look_after(MS);
-	assert_int_equal(held(), 1);
 }
 
 static bool is_urgent(unsigned i)
@@ -387,14 +225,14 @@ static void test_change_of_policy(void **state)
 		scheduler_set_policy(&world.scheduler, policies[i]);
 		world.now = loop_now();
 		look_after(MS);
-		assert_int_equal(held(), 1);
+		assert_int_equal(n_held(), 1);
 		assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 		scheduler_set_policy(&world.scheduler, &policy_levels);
 		world.now = loop_now();
-		assert_int_equal(held(), 0);
+		assert_int_equal(n_held(), 0);
 		assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 		look_after(MS);
-		assert_int_equal(held(), 0);
+		assert_int_equal(n_held(), 0);
 	}
 }
 
@@ -423,12 +261,12 @@ static void test_other_level(void **state)
 {
 	(void)state;
 	two_at_work(1, 1);
-	assert_int_equal(held(), 1);
+	assert_int_equal(n_held(), 1);
 	world.clients[1].level = 2;
 	world.gpu.n_level[1]--;
 	world.gpu.n_level[2]++;
 	scheduler_change(&world.scheduler, &world.gpu);
-	assert_int_equal(held(), 0);
+	assert_int_equal(n_held(), 0);
 	assert_int_equal(world.control[0].flags, 0);
 }
 
@@ -528,13 +366,9 @@ int main(void)
 		WORLD_TEST(test_by_hand),
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_a_client_that_is_done_passes),
-		WORLD_TEST(test_concurrent),
-		WORLD_TEST(test_ahead),
-		WORLD_TEST(test_no_client_is_ahead_for_ever),
 		WORLD_TEST(test_urgent),
 		WORLD_TEST(test_urgent_for_others),
 		WORLD_TEST(test_reported_work),
-		WORLD_TEST(test_not_concurrent),
 		WORLD_TEST(test_end_is_polled_for),
 	};
 
