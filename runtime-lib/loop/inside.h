@@ -112,6 +112,10 @@ static inline uint32_t slot_number(const struct weir_loop *loop, const struct sl
 {
 	return (uint32_t)(slot - loop->slots);
 }
+static inline bool slot_receives(const struct slot *slot)
+{
+	return slot->request.op == WEIR_LOOP_RECEIVE || slot->request.op == WEIR_LOOP_RECEIVE_ANY;
+}
 
 /* The request is done: tells the kernel, and gives the handle back. */
 void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result);
@@ -164,8 +168,12 @@ void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t res
 /* network.c */
 void network_ask(struct weir_loop *loop, struct slot *slot);
 void network_again(struct weir_loop *loop, struct handle *connection);
-/* Of a connection: takes up to @size bytes of what came ahead. Returns how many; 0: nothing did. */
-uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *to, uint64_t size);
+/* For a receive: takes up to @size bytes of what came ahead. Returns how many; 0: nothing did, or
+ * the slot does not receive. */
+uint64_t network_take(struct weir_loop *loop, const struct slot *slot, void *to, uint64_t size);
+/* True: what came ahead is enough for the slot's receive. It lies beside the slot, and the transfer
+ * has ended. */
+bool network_answers(struct weir_loop *loop, struct slot *slot);
 int64_t network_add(struct weir_loop *loop, int fd, uint32_t listener);
 void network_end_accepts(struct weir_loop *loop, struct handle *listener);
 void network_close(struct weir_loop *loop, struct handle *handle);

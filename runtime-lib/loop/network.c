@@ -95,9 +95,11 @@ static void give_buffer(struct weir_loop *loop, struct handle *connection)
 	connection->left = 0;
 }
 
-uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *to, uint64_t size)
+uint64_t network_take(struct weir_loop *loop, const struct slot *slot, void *to, uint64_t size)
 {
-	uint32_t n = size < connection->left ? (uint32_t)size : connection->left;
+	struct handle *connection = slot->handle;
+	uint32_t left = slot_receives(slot) ? connection->left : 0;
+	uint32_t n = size < left ? (uint32_t)size : left;
 
 	if (!n)
 		return 0;
@@ -108,6 +110,18 @@ uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *t
 		give_buffer(loop, connection);
 	loop_count(&loop->counters.bytes_in, n);
 	return n;
+}
+
+bool network_answers(struct weir_loop *loop, struct slot *slot)
+{
+	uint64_t left = slot_receives(slot) ? slot->handle->left : 0;
+
+	if (!left || (slot->request.extra && left < slot->request.size))
+		return false;
+	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
+	uint64_t n = network_take(loop, slot, data, slot->request.size);
+	requests_transferred(loop, slot, (int64_t)n);
+	return true;
 }
 
 /* The slot has its connection. */

@@ -34,15 +34,10 @@ static bool is_file(const struct slot *slot)
 	return slot->request.op == WEIR_LOOP_READ || slot->request.op == WEIR_LOOP_WRITE;
 }
 
-static bool is_receive(const struct slot *slot)
-{
-	return slot->request.op == WEIR_LOOP_RECEIVE || slot->request.op == WEIR_LOOP_RECEIVE_ANY;
-}
-
 /* It ends when all bytes are there, or nothing more can come. */
 static bool wants_all(const struct slot *slot)
 {
-	return is_file(slot) || (is_receive(slot) && slot->request.extra);
+	return is_file(slot) || (slot_receives(slot) && slot->request.extra);
 }
 
 static enum io_kind kind_of(const struct slot *slot)
@@ -247,19 +242,13 @@ static uint64_t size_of_piece(const struct weir_loop *loop, const struct slot *s
 	return left < size ? left : size;
 }
 
-/* What has come ahead of this receive, and is less than it wants. */
-static uint64_t take_ahead(struct weir_loop *loop, struct slot *slot, void *to, uint64_t size)
-{
-	return is_receive(slot) ? network_take(loop, slot->handle, to, size) : 0;
-}
-
 static void begin_piece(struct weir_loop *loop, struct slot *slot, struct piece *piece,
 			uint64_t size)
 {
 	piece->slot = slot_number(loop, slot);
 	piece->offset = slot->issued;
 	piece->size = size;
-	piece->filled = take_ahead(loop, slot, piece->buffer, size);
+	piece->filled = network_take(loop, slot, piece->buffer, size);
 	piece->io.finish = finish;
 	slot->issued += piece->size;
 	slot->pieces++;
@@ -475,22 +464,9 @@ static void begin_large(struct weir_loop *loop, struct slot *slot)
 	loop_submit(loop, &slot->io);
 }
 
-/* True: what has come ahead was enough. It lies beside the slot. */
-static bool is_there(struct weir_loop *loop, struct slot *slot)
-{
-	uint64_t left = is_receive(slot) ? slot->handle->left : 0;
-
-	if (!left || (wants_all(slot) && left < slot->request.size))
-		return false;
-	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
-	uint64_t n = network_take(loop, slot->handle, data, slot->request.size);
-	requests_transferred(loop, slot, (int64_t)n);
-	return true;
-}
-
 void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 {
-	if (is_there(loop, slot))
+	if (network_answers(loop, slot))
 		return;
 	slot->io.flags = flags;
 	if (slot->request.size > WEIR_LOOP_INLINE) {
@@ -501,7 +477,7 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 	}
 	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
 
-	slot->issued = take_ahead(loop, slot, data, slot->request.size);
+	slot->issued = network_take(loop, slot, data, slot->request.size);
 	slot->io.kind = kind_of(slot);
 	slot->io.fd = slot->handle->fd;
 	slot->io.buffer = data + slot->issued;

@@ -75,13 +75,20 @@ void loop_submit_read(struct weir_loop *loop, struct io *io)
 	w.reads[w.begun++] = io;
 }
 
-uint64_t network_take(struct weir_loop *loop, struct handle *connection, void *to, uint64_t size)
+uint64_t network_take(struct weir_loop *loop, const struct slot *slot, void *to, uint64_t size)
 {
 	(void)loop;
-	(void)connection;
+	(void)slot;
 	(void)to;
 	(void)size;
 	return 0;
+}
+
+bool network_answers(struct weir_loop *loop, struct slot *slot)
+{
+	(void)loop;
+	(void)slot;
+	return false;
 }
 
 void requests_transferred(struct weir_loop *loop, struct slot *slot, int64_t result)
