@@ -187,6 +187,27 @@ static void messages_come_in_other_parts_than_asked_for(void **state)
 	}
 }
 
+/* However a byte comes: with the watch, beside the slot, or through a buffer. */
+static void each_byte_counts_once(void **state)
+{
+	static const size_t sizes[] = {17, 3000, 4097, 70000};
+	static const char *const kernels[] = {"server", "frugal_server", "rest_server",
+					      "whole_server"};
+	struct client clients[4];
+
+	fixture_text(0, "127.0.0.1:0");
+	for (size_t k = 0; k < 4; k++) {
+		for (size_t i = 0; i < 4; i++)
+			clients[i] =
+				(struct client){.messages = 5, .size = sizes[k], .pauses = i & 2};
+		for (size_t of = 0; of < 4; of++) {
+			serve_by(kernels[of], *state, clients, 4, of < 2 ? 0 : sizes[k]);
+			assert_int_equal(fx.stats.bytes_in, 20 * sizes[k]);
+			assert_int_equal(fx.stats.bytes_out, 20 * sizes[k]);
+		}
+	}
+}
+
 /* Connects when the kernel has left. */
 static void *wait_and_connect(void *data)
 {
@@ -368,6 +389,8 @@ int main(void)
 					  (void *)&usual),
 		cmocka_unit_test_prestate(messages_come_in_other_parts_than_asked_for,
 					  (void *)&pool),
+		cmocka_unit_test_prestate(each_byte_counts_once, (void *)&usual),
+		cmocka_unit_test_prestate(each_byte_counts_once, (void *)&pool),
 		cmocka_unit_test(idle_server_leaves_the_gpu),
 		cmocka_unit_test(loop_connects_to_itself),
 		cmocka_unit_test(addresses_are_checked),

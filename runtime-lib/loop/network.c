@@ -108,7 +108,6 @@ uint64_t network_take(struct weir_loop *loop, const struct slot *slot, void *to,
 	connection->left -= n;
 	if (!connection->left)
 		give_buffer(loop, connection);
-	loop_count(&loop->counters.bytes_in, n);
 	return n;
 }
 
@@ -120,6 +119,7 @@ bool network_answers(struct weir_loop *loop, struct slot *slot)
 		return false;
 	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
 	uint64_t n = network_take(loop, slot, data, slot->request.size);
+	loop_count(&loop->counters.bytes_in, n);
 	requests_transferred(loop, slot, (int64_t)n);
 	return true;
 }

@@ -198,6 +198,7 @@ static void finish_in(struct weir_loop *loop, struct piece *piece, int64_t resul
 		end_early(slot, piece->offset + piece->filled, result);
 	if (!piece->offset && piece->filled <= WEIR_LOOP_INLINE) {
 		memcpy(rings_data(&loop->rings, piece->slot), piece->buffer, piece->filled);
+		loop_count(&loop->counters.bytes_in, piece->filled);
 		end_piece(loop, piece);
 	} else if (!piece->filled) {
 		end_piece(loop, piece);
@@ -478,6 +479,7 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 	uint8_t *data = rings_data(&loop->rings, slot_number(loop, slot));
 
 	slot->issued = network_take(loop, slot, data, slot->request.size);
+	loop_count(&loop->counters.bytes_in, slot->issued);
 	slot->io.kind = kind_of(slot);
 	slot->io.fd = slot->handle->fd;
 	slot->io.buffer = data + slot->issued;
