@@ -4,9 +4,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define COUNT 256u /* a power of two */
-#define PAGE  4096u
+#define BYTES (COUNT * sizeof(struct io_uring_buf))
 
 static void add(struct receive_buffers *buffers, uint32_t number)
 {
@@ -17,10 +18,11 @@ static void add(struct receive_buffers *buffers, uint32_t number)
 
 int receive_buffers_init(struct receive_buffers *buffers, struct io_uring *uring)
 {
-	const size_t size = COUNT * sizeof(struct io_uring_buf);
 	struct io_uring_buf_reg reg = {.ring_entries = COUNT, .bgid = RECEIVE_BUFFERS_GROUP};
+	void *pages = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	buffers->ring = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
+	/* A page's beginning, whatever the size of pages. */
+	buffers->ring = pages == MAP_FAILED ? NULL : pages;
 	buffers->memory = malloc((size_t)COUNT * IO_AHEAD_MOST);
 	if (!buffers->ring || !buffers->memory) {
 		receive_buffers_deinit(buffers);
@@ -39,7 +41,8 @@ int receive_buffers_init(struct receive_buffers *buffers, struct io_uring *uring
 
 void receive_buffers_deinit(struct receive_buffers *buffers)
 {
-	free(buffers->ring);
+	if (buffers->ring)
+		munmap(buffers->ring, BYTES);
 	free(buffers->memory);
 	*buffers = (struct receive_buffers){0};
 }
