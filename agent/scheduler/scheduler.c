@@ -31,8 +31,8 @@ static bool is_kept_out_by_gates(const struct client *client)
 	return client_is_out(client) && !preemption_works(client);
 }
 
-/* The turn is another client's, which the hardware still stops. Until the driver lets it go on the
- * GPU would stand still: so long this one, which is not held yet, goes on. */
+/* The next client has the turn, but the hardware still stops it. The GPU would be idle until the
+ * driver has let it go on. So this client, which had the turn and is not held yet, goes on. */
 static bool bridges_release(const struct client *client)
 {
 	const struct run_queue *queue = client->entry.queue;
