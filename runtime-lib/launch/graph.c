@@ -1,5 +1,6 @@
 #include "launch/graph.h"
 
+#include "client/level-binding.h"
 #include "memory/memory.h"
 
 #include "weir/base.h"
@@ -145,6 +146,17 @@ INSTANTIATES(cuGraphInstantiateWithFlags,
 INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (out, graph, parameters))
 INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, parameters))
 
+/* Asking about each node may take as long as the update, and a program may update a graph before
+ * each launch. So it is done only where the answer matters. */
+static uint64_t blocks_updated(CUgraph graph)
+{
+	struct client *client = driver_ready() ? client_here() : NULL;
+	const struct level_binding *binding = client ? atomic_load(&client->binding) : NULL;
+
+	return binding && !load_relaxed(&control_page(binding)->yield) ? UNKNOWN
+								       : blocks_of(graph, 0);
+}
+
 /* @then: what is known afterwards. */
 #define CHANGES(name, parameters, arguments, then)      \
 	EXPORT CUresult name parameters                 \
@@ -157,9 +169,9 @@ INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, pa
 	}
 CHANGES(cuGraphExecUpdate,
 	(CUgraphExec exec, CUgraph graph, CUgraphNode *node, CUgraphExecUpdateResult *told),
-	(exec, graph, node, told), note(exec, result ? UNKNOWN : blocks_of(graph, 0)))
+	(exec, graph, node, told), note(exec, result ? UNKNOWN : blocks_updated(graph)))
 CHANGES(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *told),
-	(exec, graph, told), note(exec, result ? UNKNOWN : blocks_of(graph, 0)))
+	(exec, graph, told), note(exec, result ? UNKNOWN : blocks_updated(graph)))
 CHANGES(cuGraphExecKernelNodeSetParams,
 	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel),
 	(exec, node, kernel), note(exec, UNKNOWN))

@@ -5,6 +5,7 @@
  *
  * Not known are: graphs whose kernels wait for each other's blocks or have geometry that the GPU
  * sets, graphs with conditional nodes, and those of which the program has changed a single node.
+ * Nor is one that was updated while its client needed the whole GPU for each launch.
  * Newer graphs overwrite older ones. */
 #pragma once
 

@@ -197,10 +197,25 @@ static void changes_are_seen(void **state)
 	assert_int_equal(graph_blocks(exec), 0);
 }
 
+static void updates_ask_nothing_where_each_launch_needs_all(void **state)
+{
+	unsigned n = begin(NEEDED);
+	CUgraphExec exec = made(&row);
+
+	(void)state;
+	assert_int_equal(cuGraphExecUpdate_v2(exec, (CUgraph)&fork_, NULL), CUDA_SUCCESS);
+	assert_int_equal(graph_blocks(exec), 6);
+	agent.control->yield = 0;
+	assert_int_equal(cuGraphExecUpdate_v2(exec, (CUgraph)&fork_, NULL), CUDA_SUCCESS);
+	assert_int_equal(graph_blocks(exec), 0);
+	end(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(launches_ask_for_that),
+		cmocka_unit_test(updates_ask_nothing_where_each_launch_needs_all),
 		cmocka_unit_test(a_row_needs_as_much_as_its_largest_kernel),
 		cmocka_unit_test(what_may_run_together_counts_together),
 		cmocka_unit_test(some_graphs_are_not_known),
