@@ -68,11 +68,9 @@ static uint64_t longest_wait(struct looks *looks, const struct gpu *gpu, bool bu
 		looks->busy_until = now + LOOKS_BUSY_NS;
 		looks->fast_until = now + LOOKS_FAST_FOR;
 	}
-	bool fast = gpu->release_awaited;
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		fast |= polls_fast(looks, gpu, level, now);
-	if (fast)
-		return LOOKS_FAST_NS;
+		if (polls_fast(looks, gpu, level, now))
+			return LOOKS_FAST_NS;
 	if (busy)
 		return LOOKS_WORK_NS;
 	return now < looks->busy_until ? LOOKS_IDLE_NS : idle_poll(looks);

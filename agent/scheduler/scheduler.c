@@ -31,26 +31,12 @@ static bool is_kept_out_by_gates(const struct client *client)
 	return client_is_out(client) && !preemption_works(client);
 }
 
-/* The next client has the turn, but the hardware still stops it. The GPU would be idle until the
- * driver has let it go on. So this client, which had the turn and is not held yet, goes on. */
-static bool bridges_release(const struct client *client)
-{
-	const struct run_queue *queue = client->entry.queue;
-
-	if (client->preemption.hold_began || !queue->current || queue->current == &client->entry ||
-	    queue->now - queue->started >= SCHEDULER_RELEASE_NS)
-		return false;
-	return channels_stopped_at(&container_of(queue->current, struct client, entry)->channels) !=
-	       0;
-}
-
 /* A client without outstanding work is never held. */
 static void write_hold(struct client *client, uint64_t now)
 {
 	struct weir_control_page *control = client->pages.control;
 	bool done = is_done(client);
-	bool bridges = client->entry.held && bridges_release(client);
-	bool held = ((client->entry.held && !bridges) || is_held_by_hand(client)) && !done;
+	bool held = (client->entry.held || is_held_by_hand(client)) && !done;
 	bool closed = held || (is_kept_out_by_gates(client) && !done);
 
 	client_count_hold(client, held, now);
@@ -58,7 +44,6 @@ static void write_hold(struct client *client, uint64_t now)
 	atomic_store(&control->hold_until, closed ? now + SCHEDULER_HOLD_NS : 0);
 	atomic_store(&control->hold, closed);
 	client->was_out = client_is_out(client);
-	client->gpu->release_awaited |= bridges;
 }
 
 static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
@@ -215,7 +200,6 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	bool concurrent[WEIR_LEVELS] = {true, true, true, true}; /* all clients say so */
 
 	gpu->looked = now;
-	gpu->release_awaited = false;
 	charging_look(gpu, passed, now);
 	uint64_t timed = compute_limit_look(gpu, now);
 	timed = smaller(timed, min_rates_look(gpu, now));

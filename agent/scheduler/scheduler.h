@@ -16,9 +16,6 @@
 #define SCHEDULER_LONG_NS  2000000ull     /* a launch that no same-level client should wait for */
 #define SCHEDULER_LONG_FOR 10000000000ull /* after a long launch more are expected */
 #define SCHEDULER_HOLD_NS  1000000000ull  /* a hold ends then unless it is renewed */
-/* The client that had the turn goes on for at most this long, until the driver has let the next one
- * go on. That takes the driver 0.3 to 0.8 ms, or longer behind other calls. */
-#define SCHEDULER_RELEASE_NS 2000000ull
 
 struct scheduler {
 	const struct policy *policy;    /* of GPUs that have none of their own */

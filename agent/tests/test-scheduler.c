@@ -2,8 +2,6 @@
 #include "scheduler/contention.h"
 #include "scheduler-world.h"
 
-#include <utlist.h>
-
 static void test_alone(void **state)
 {
 	(void)state;
@@ -270,68 +268,6 @@ static void test_other_level(void **state)
 	assert_int_equal(world.control[0].flags, 0);
 }
 
-/* As after a hold: the driver has stopped client @i, and lets it go on when the test says so. */
-static void stop_in_hardware(unsigned i, struct channels_gpu *channels,
-			     struct channels_group *group)
-{
-	*channels = (struct channels_gpu){.lock = PTHREAD_MUTEX_INITIALIZER,
-					  .wake = PTHREAD_COND_INITIALIZER};
-	*group = (struct channels_group){
-		.client = &world.clients[i].channels, .is.stopped = true, .stopped_at = 1};
-	DL_APPEND(channels->groups, group);
-	world.clients[i].channels.gpu = channels;
-}
-
-/* The GPU does not stand still while the driver lets the next client go on. */
-static void test_the_turn_before_goes_on_until_the_next_can(void **state)
-{
-	struct channels_gpu channels;
-	struct channels_group group;
-
-	(void)state;
-	scheduler_set_policy(&world.scheduler, policy_find("static"));
-	come(0, 1, 10);
-	come(1, 1, 90);
-	stop_in_hardware(1, &channels, &group);
-	work(0, 20 * MS);
-	look_after(MS);
-	work(1, 5 * MS);
-	assert_true(look_after(MS) <= LOOKS_FAST_NS);
-	assert_ptr_equal(world.clients[0].entry.queue->current, &world.clients[1].entry);
-	assert_int_equal(world.control[0].hold, 0);
-	assert_int_equal(world.control[1].hold, 0);
-	assert_true(look_after(MS / 10) <= LOOKS_FAST_NS);
-	assert_int_equal(world.control[0].hold, 0);
-	group.is.stopped = false;
-	look_after(MS / 10);
-	assert_int_equal(world.control[0].hold, 1);
-
-	/* It is held already. */
-	group.is.stopped = true;
-	look_after(MS / 10);
-	assert_int_equal(world.control[0].hold, 1);
-}
-
-/* A driver that takes too long. */
-static void test_the_turn_before_goes_on_for_a_moment_only(void **state)
-{
-	struct channels_gpu channels;
-	struct channels_group group;
-
-	(void)state;
-	scheduler_set_policy(&world.scheduler, policy_find("static"));
-	come(0, 1, 10);
-	come(1, 1, 90);
-	stop_in_hardware(1, &channels, &group);
-	work(0, 20 * MS);
-	look_after(MS);
-	work(1, 5 * MS);
-	look_after(MS);
-	assert_int_equal(world.control[0].hold, 0);
-	look_after(SCHEDULER_RELEASE_NS);
-	assert_int_equal(world.control[0].hold, 1);
-}
-
 static void test_by_hand(void **state)
 {
 	(void)state;
@@ -361,8 +297,6 @@ int main(void)
 		WORLD_TEST(test_other_level),
 		WORLD_TEST(test_change_of_policy),
 		WORLD_TEST(test_commanded),
-		WORLD_TEST(test_the_turn_before_goes_on_until_the_next_can),
-		WORLD_TEST(test_the_turn_before_goes_on_for_a_moment_only),
 		WORLD_TEST(test_by_hand),
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_a_client_that_is_done_passes),

@@ -89,7 +89,6 @@ struct gpu {
 	uint64_t rates_looked;
 	uint64_t company_due; /* when it is looked at next who works below those that yield */
 	uint64_t looked;      /* when at its clients last */
-	bool release_awaited; /* a turn begins as soon as the driver has let its client go on */
 	struct end_poll end_poll;
 	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */
 };
