@@ -245,7 +245,9 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 	return NEXT_STAY;
 }
 
-/* Takes what the kernel asks for, and what has ended. True: there was something. */
+/* Takes what the kernel asks for, and what has ended. True: there was something. What this submits
+ * behind the kick is begun by the next look, together with what the kernel asks for then, or by a
+ * wait. */
 static bool look(struct weir_loop *loop, uint64_t now)
 {
 	bool some = false;
@@ -257,7 +259,6 @@ static bool look(struct weir_loop *loop, uint64_t now)
 	some |= transfers_look(loop);
 	some |= timers_look(loop, now);
 	network_retry(loop, now);
-	loop->engine->type->kick(loop->engine);
 	return some;
 }
 
