@@ -308,8 +308,12 @@ def slowest(requests, n=6):
     return ", ".join(f"{one.due - begin:.3f} s: {one.us / 1e3:.1f} ms" for one in sorted(slow, key=lambda one: one.due))
 
 
+def all_of(windows):
+    return [one for window in windows for one in window]
+
+
 def times(windows):
-    requests = [one for window in windows for one in window]
+    requests = all_of(windows)
     us = [one.us for one in requests]
     return f"{quantile(us, 0.5):.0f}/{quantile(us, 0.9):.0f}/{quantile(us, 0.99):.0f} us (n={len(us)}), slowest {slowest(requests)}"
 
@@ -325,8 +329,8 @@ def consolidate(bench):
         pairs = Pairs(scene)
     ratios, part = pairs.ratios(), statistics.fmean(pairs.parts)
     late = statistics.median(ratios)
-    told = f"{scene.told}; {len(ratios)} pairs, {min(ratios):.2f}x to {max(ratios):.2f}x; alone {times(pairs.alone)}; beside {times(pairs.beside)}; {pairs.stolen}{'' if settled else '; forms are not settled'}"
-    bench.report.judge(f"{SERVERS} servers beside a batch job: p99 against without it", late, BOUNDS["servers' p99"], told)
+    told = f"{scene.told}; pairs {min(ratios):.2f}x to {max(ratios):.2f}x, all requests together {p99(all_of(pairs.beside)) / p99(all_of(pairs.alone)):.3f}x; alone {times(pairs.alone)}; beside {times(pairs.beside)}; {pairs.stolen}{'' if settled else '; forms are not settled'}"
+    bench.report.judge(f"{SERVERS} servers beside a batch job: p99 against without it, median of {len(ratios)} pairs", late, BOUNDS["servers' p99"], told)
     used = 100 * pairs.servers_alone / (len(pairs.parts) * scene.seconds)
     told = f"{100 * part:.1f} % of its rate alone; the servers have {used:.1f} % of the GPU without it"
     bench.report.judge("the batch job's part of the rest", 100 * part / (1 - SERVERS * SERVER_PART), BOUNDS["the batch job's part"], told)
