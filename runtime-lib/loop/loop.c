@@ -246,8 +246,8 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 }
 
 /* Takes what the kernel asks for, and what has ended. True: there was something. What this submits
- * behind the kick is begun by the next look, together with what the kernel asks for then, or by a
- * wait. */
+ * behind the kick is begun by the next look, together with what the kernel asks for then, or before
+ * the thread waits. */
 static bool look(struct weir_loop *loop, uint64_t now)
 {
 	bool some = false;
@@ -337,6 +337,7 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	}
 	if (next == NEXT_LAUNCH) {
 		*cycle = (struct cycle){.busy_at = now, .checked_at = now};
+		loop->engine->type->kick(loop->engine); /* the launch may wait at a gate */
 		return launches_begin(loop, params);
 	}
 	if (next == NEXT_END)
