@@ -3,6 +3,7 @@ servers with TCP clients."""
 
 import contextlib
 import dataclasses
+import os
 import socket
 import statistics
 
@@ -11,6 +12,7 @@ from experiment import MPS
 
 TIMES = 3  # runs of a program; the median counts
 TIMEOUT = 240  # seconds
+CLIENTS = 4  # that ask a server at once
 
 
 def files(bench):
@@ -57,6 +59,18 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def processors(n):
+    """So many, far from each other: neighbours may share a core, which a virtual machine does not tell. None on few."""
+    known = sorted(os.sched_getaffinity(0))
+    return known[1 :: len(known) // n][:n] if len(known) > 2 * n else []
+
+
+def pin(client, processor):
+    """The client's main thread alone: a server's does its input and output."""
+    with contextlib.suppress(ProcessLookupError):
+        os.sched_setaffinity(client.process.pid, {processor})
+
+
 @contextlib.contextmanager
 def serving(bench, service, way, weir=False, tenant=LOW, **options):
     """A server that listens; yields its port and its client object."""
@@ -91,10 +105,13 @@ def requests_of(result, after=0):
     return [Request(result["began_ns"] / 1e9 + due, us) for due, us in result["list"] if due >= after]
 
 
-def ask_together(bench, service, port, seconds, connections, clients=4):
-    """The same from several clients at once, as one cannot ask fast enough: requests of all, the worst p99."""
+def ask_together(bench, service, port, seconds, connections, clients=CLIENTS, on=()):
+    """The same from several clients at once, as one cannot ask fast enough: requests of all, the worst p99. @on: a processor
+    for each."""
     each = connections // clients
     started = [start_asking(bench, service, port, seconds, each, first=i * each) for i in range(clients)]
+    for client, processor in zip(started, on):
+        pin(client, processor)
     results = [client.result(seconds + TIMEOUT) for client in started]
     return {
         "requests_per_second": sum(result["requests_per_second"] for result in results),
