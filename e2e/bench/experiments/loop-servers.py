@@ -236,9 +236,14 @@ class Consolidation:
         self.pool.ensure("Weir", [self.batch])
         self.seconds = sharing.short(bench, PAIR_SECONDS)
         self.servers = [stack.enter_context(ports.serving(bench, "matmul", "loop", True, HIGH, **ports.blocks(bench, "matmul"))) for _ in range(SERVERS)]
+        # Busy threads on one core would slow each other, with and without the batch job by chance.
+        self.places = ports.processors(2 * SERVERS + 1)
+        everybody = [*(server for _, server in self.servers), self.pool.workers["Weir", self.batch].client]
+        for client, place in zip(everybody, self.places):
+            ports.pin(client, place)
         one = ports.ask(bench, "matmul", self.servers[0][0], self.seconds, 1)
         self.rate = SERVER_PART * one["requests_per_second"]
-        self.told = f"a request alone {one['p50_us']:.0f} us, {self.rate:.0f}/s to each server"
+        self.told = f"a request alone {one['p50_us']:.0f} us, {self.rate:.0f}/s to each server; processors {self.places}"
 
     def clients(self):
         """Starts a client of each server. Returns when their connections are warm."""
@@ -247,6 +252,8 @@ class Consolidation:
             ports.start_asking(self.bench, "matmul", port, WARM + self.seconds, CONNECTIONS, self.rate, seed=1 + i, **options)
             for i, (port, _) in enumerate(self.servers)
         ]
+        for client, place in zip(asking, self.places[SERVERS + 1 :]):
+            ports.pin(client, place)
         time.sleep(WARM)
         return asking
 

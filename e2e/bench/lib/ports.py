@@ -60,9 +60,14 @@ def free_port():
 
 
 def processors(n):
-    """So many, far from each other: neighbours may share a core, which a virtual machine does not tell. None on few."""
-    known = sorted(os.sched_getaffinity(0))
-    return known[1 :: len(known) // n][:n] if len(known) > 2 * n else []
+    """So many, each of a core of its own. A virtual machine does not tell which two share one: they are neighbours, or half of
+    all lie between them. Empty if there are not enough."""
+    known = sorted(os.sched_getaffinity(0), reverse=True)
+    half, found = max(1, len(known) // 2), []
+    for processor in known:
+        if all(processor // 2 != other // 2 and processor % half != other % half for other in found):
+            found.append(processor)
+    return found[:n] if len(found) >= n else []
 
 
 def pin(client, processor):
