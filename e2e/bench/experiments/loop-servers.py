@@ -39,7 +39,6 @@ WINDOWS = {"mps": ((0.2, 10),), "timeslice": ((0.2, 15), (1.0, 3))}  # seconds a
 LONG = 1.0  # seconds: shorter windows are judged by what slices allow
 SLICE = 0.01  # seconds: the mean of the hardware's slices (agent/hardware/slices.h)
 TARGET = 66  # hundredths
-SCHEDULING = f"scheduling: {{quantum: {QUANTUM_US}us, minQuantum: {QUANTUM_US}us}}\n"
 SERVERS, SERVER_PART = 3, 0.2
 # With and without the batch job in turns, each first in every other pair. The median of the pairs' ratios counts: what disturbs
 # the machine for a moment is in few pairs.
@@ -58,6 +57,10 @@ class Throttle:
     number: int
 
 
+def scheduling(quantum):
+    return f"scheduling: {{quantum: {quantum}, minQuantum: {quantum}}}\n"
+
+
 class Shared:
     """Throttles and an ordinary client, all with Weir."""
 
@@ -65,7 +68,7 @@ class Shared:
         self.bench, self.pool = bench, pool_of(bench)
         self.throttles = [Throttle(i) for i in range(n)]
         self.job = Job("md5-search", copy=98, kernel="md5_search", us=KERNEL_US)
-        self.pool.set_policy("wfq", scheduling=SCHEDULING)
+        self.pool.set_policy("wfq", scheduling=scheduling(f"{QUANTUM_US}us"))
         self.pool.ensure("MPS", [self.job])
         self.pool.ensure("Weir", [self.job])
 
@@ -101,7 +104,7 @@ class Shared:
         for throttle in self.throttles:
             self.start(throttle)
         everybody = [*self.throttles, self.job]
-        self.pool.set_policy("wfq", dict(zip(everybody, shares)), SCHEDULING)
+        self.pool.set_policy("wfq", dict(zip(everybody, shares)), scheduling(f"{QUANTUM_US}us"))
         begin = time.monotonic_ns() + LEAD
         client = self.pool.workers["Weir", self.job].client
         depth = self.pool.depth(self.job, 0 if self.bench.mode == MPS else sharing.QUEUED_US)
@@ -231,7 +234,7 @@ class Consolidation:
 
     def __init__(self, bench, stack):
         self.bench, self.pool, self.batch = bench, pool_of(bench), Job("euler", "large", copy=97)
-        self.pool.set_policy("wfq", scheduling=SCHEDULING)
+        self.pool.set_policy("wfq", scheduling=scheduling(sharing.QUANTUM))
         self.pool.ensure("MPS", [self.batch])
         self.pool.ensure("Weir", [self.batch])
         self.seconds = sharing.short(bench, PAIR_SECONDS)
