@@ -33,6 +33,18 @@ static __device__ bool is_whole(weir::loop &l, int64_t bytes, uint64_t wanted)
 	return is_good(l, bytes == static_cast<int64_t>(wanted) || bytes < 0 ? bytes : -EIO);
 }
 
+/* True: another block has written @word, which was below 0. What it wrote before can be read. */
+static __device__ bool is_known(const int32_t *word)
+{
+	int32_t number;
+
+	asm volatile("ld.acquire.gpu.global.s32 %0, [%1];"
+		     : "=r"(number)
+		     : "l"(__cvta_generic_to_global(word))
+		     : "memory");
+	return !__syncthreads_or(number < 0);
+}
+
 /* A number that another block writes, when it does: @word is below 0 until then. @ready(l, number);
  * until then the block looks every LOOK_NS, LOOKS times, and after that every RETRY_NS. A timer asks the
  * host, which has other things to do while many blocks wait for a number at their start. */

@@ -47,7 +47,7 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 						  .spin_us = HOST_SPIN_US,
 						  .name = "tokens"};
 	struct weir_loop *loop = host_loop(kernel, &options);
-	size_t read = (job.documents / TOKENS_READ + 1) * sizeof(int32_t);
+	size_t read = (job.documents / TOKENS_LEAST + 1) * sizeof(int32_t);
 	struct stat of;
 	double seconds;
 

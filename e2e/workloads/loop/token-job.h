@@ -11,10 +11,13 @@
 #define TOKENS_ROW     64u   /* tokens of a document */
 #define TOKENS_DOC     4096u /* bytes of a document, at most */
 #define TOKENS_THREADS 128
-#define TOKENS_READ    2048u /* documents that a loop reads at once, */
-#define TOKENS_PART    4u    /* and that a block of it takes; divides TOKENS_READ */
-#define TOKENS_ALONE   4u    /* of the last ones, for each block, it takes one at a time */
-#define TOKENS_ROWS    8u /* rows that it copies without a scheduling point; divides TOKENS_ROW */
+/* Documents that a loop reads at once: TOKENS_WAVE chunks of so many, as many of twice as many, and
+ * so on up to the most. So there is work soon, and few requests. */
+#define TOKENS_LEAST   256u
+#define TOKENS_MOST    2048u
+#define TOKENS_WAVE    12u
+#define TOKENS_READERS 16u /* blocks that read, at most */
+#define TOKENS_ROWS    8u  /* rows that it copies without a scheduling point; divides TOKENS_ROW */
 /* Callbacks of a block of a loop: a read, the one that runs, and the one that it posts. */
 #define TOKENS_CALLBACKS 3
 #define TOKEN_PAD        0u
@@ -37,7 +40,7 @@ struct token_job {
 	uint32_t dimension;       /* floats of a row of the table; a multiple of 4 */
 	uint32_t vocabulary_mask; /* its places - 1; their number is a power of two */
 	uint32_t reads;           /* the next chunk to be read, */
-	uint32_t parts;           /* and the next part to be computed */
+	uint32_t drawn;           /* and the next document to be numbered */
 	int32_t file;             /* of the loop: -1 until block 0 has opened it */
 	uint64_t offsets;    /* device addresses, like all below: uint64_t[documents + 1], places in
 				the file */
