@@ -230,6 +230,10 @@ static double on_gpu(struct texts *texts, enum pipeline_way way)
 	seconds = pipeline_run(pipeline, way);
 	compare(pipeline->numbers, texts->numbers, cells * sizeof(uint32_t), "numbers");
 	compare(pipeline->tensor, texts->tensor, cells * row, "tensor");
+	for (size_t i = 0; i < 5; i++)
+		CU(cuMemFree((const CUdeviceptr[]){pipeline->offsets, pipeline->vocabulary,
+						   pipeline->table, pipeline->numbers,
+						   pipeline->tensor}[i]));
 	return seconds;
 }
 
@@ -266,7 +270,7 @@ static const struct way *parse(struct texts *texts, int argc, char **argv)
 	uint32_t places = 1;
 
 	workload_parse(&texts->w, argc, argv, "turns text into a tensor; --size: documents", own);
-	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 150, 80000);
+	pipeline->documents = (uint32_t)workload_pick(&texts->w, texts->w.size, 150, 320000);
 	pipeline->dimension = (uint32_t)workload_pick(&texts->w, dimension, 8, 256);
 	texts->words = workload_pick(&texts->w, texts->words, 500, 50000);
 	way = way_find(texts->way);
