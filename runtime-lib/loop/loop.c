@@ -231,8 +231,8 @@ static enum next judge(struct weir_loop *loop, const struct weir_loop_report *re
 
 	launches_left(loop, report);
 	/* Asked by us: the words have changed, mostly because they begin to say that it must leave.
-	 */
-	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops)
+	 * One that has ended has not left for others. */
+	if (report->reason & (WEIR_LOOP_EVICTED | WEIR_LOOP_ASKED) && !loop->stops && !ended)
 		loop_count(&loop->state.evictions, 1);
 	bool blocked = report->reason == WEIR_LOOP_BLOCKED;
 	if (!blocked && !ended && !loop->stops)

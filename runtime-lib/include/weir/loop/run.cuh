@@ -172,7 +172,6 @@ inline __device__ void loop::leave_(bool ended)
 	if (atomicAdd(&device.left, 1u) + 1 != detail::blocks())
 		return;
 	detail::fence_gpu();
-	detail::leaving_ends(detail::peek(&device.close) & WEIR_LOOP_EVICTED);
 	uint64_t began = detail::peek(&device.began);
 	weir_loop_report report = {detail::peek(&device.close),
 				   detail::peek(&device.ended),
@@ -181,6 +180,8 @@ inline __device__ void loop::leave_(bool ended)
 				   args.serial,
 				   detail::peek(&device.polls),
 				   until > began ? until - began : 0};
+	/* Where all have ended, it has not left for others. */
+	detail::leaving_ends(report.reason & WEIR_LOOP_EVICTED && report.ended != detail::blocks());
 	detail::poke(&args.report->reason, report.reason);
 	detail::poke(&args.report->ended, report.ended);
 	detail::poke(&args.report->code, report.code);
