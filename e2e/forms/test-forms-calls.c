@@ -31,6 +31,7 @@ static struct ptx_module *module;
 static uint32_t save_bytes, save_per_thread;
 static uint32_t lanes = 1; /* of a block */
 static bool first_calls;   /* before the other begins */
+static uint16_t patience;
 
 static struct world {
 	uint64_t out[WORKERS];
@@ -121,7 +122,7 @@ static void launch(void)
 
 /* @calls: threads that may be in malloc() at a time. @allocating: threads of blocks that call it.
  */
-static void begin(uint16_t calls, uint32_t allocating)
+static void begin(uint16_t calls, uint16_t allocating)
 {
 	free(world.saves);
 	world = (struct world){.kernel = ptx_module_kernel(module, "k__weir_resumable")};
@@ -136,7 +137,8 @@ static void begin(uint16_t calls, uint32_t allocating)
 		.fresh = 1,
 		.save_stride = (save_bytes + lanes * save_per_thread + 255) / 256 * 256,
 		.calls = calls,
-		.allocating = allocating};
+		.allocating = allocating,
+		.patience = patience};
 	weir_cut(&world.hidden, 1, WORKERS, 1, WEIR_TICKETS_IN_ROW);
 	world.saves = calloc(WORKERS + 1, world.hidden.save_stride);
 	assert_non_null(world.saves);
@@ -240,6 +242,32 @@ static void blocks_wait_for_others_that_allocate(void **state)
 	is_right();
 }
 
+/* As if somebody were in malloc() at each look: they may call it again and again. */
+static void somebody_is_inside(void)
+{
+	void *inside; /* the module's only variable is first */
+	size_t size;
+
+	ptx_module_memory(module, &inside, &size);
+	assert_true(size >= sizeof(uint32_t));
+	*(uint32_t *)inside = 1;
+}
+
+static void blocks_need_not_wait_for_ever(void **state)
+{
+	assert_int_equal(unload(state), 0);
+	world.saves = NULL;
+	assert_int_equal(load_text(waiting), 0);
+	somebody_is_inside();
+	first_calls = true;
+	patience = 1;
+	begin(0, 1);
+	first_calls = false;
+	patience = 0;
+	end();
+	is_right();
+}
+
 /* Lanes of a warp that are at different places, and go on until they are told to end. */
 static const char apart[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -281,8 +309,9 @@ int main(void)
 		cmocka_unit_test(as_many_as_may),
 		cmocka_unit_test(one_that_waits_leaves),
 		cmocka_unit_test(one_block_at_a_time),
-		/* The last two have their own kernels. */
+		/* The last three have their own kernels. */
 		cmocka_unit_test(blocks_wait_for_others_that_allocate),
+		cmocka_unit_test(blocks_need_not_wait_for_ever),
 		cmocka_unit_test(lanes_that_are_apart_leave),
 	};
 

@@ -28,6 +28,7 @@
 #define CALLS_MAX         256u      /* threads at a time in malloc() and free(); with fewer they are slower, and leave no sooner (transformer/FORMS.md) */
 #define PRINTS_MAX        16u       /* threads at a time in printf() */
 #define ALLOCATING_MAX    256u      /* threads of blocks that call malloc() at a time: calls take longer the more is allocated */
+#define ALLOCATING_PATIENCE 256u    /* with 256 blocks that wait 8 s; a round of the slowest known program takes 2 s */
 
 /* How many samples decide. Measurement noise is a smaller part of a long kernel's time, so long
  * kernels need fewer. `most`: evictions spoil samples, so the comparison ends after this many. */

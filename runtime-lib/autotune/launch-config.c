@@ -37,6 +37,7 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .hidden.calls = CALLS_MAX,
 					 .hidden.prints = PRINTS_MAX,
 					 .hidden.allocating = ALLOCATING_MAX,
+					 .hidden.patience = ALLOCATING_PATIENCE,
 					 .workers = of->resident};
 	memcpy(config->parts, of->parts, sizeof(config->parts));
 	if (form == WEIR_RESUMABLE)

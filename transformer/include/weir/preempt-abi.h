@@ -112,11 +112,14 @@ struct weir_persistent {
 	uint32_t poller;
 	/* Resumable: so many threads at most, rounded up to a block, belong to blocks that call
 	 * malloc at a time, as long as they do so. The others wait where they can leave. 0: any
-	 * number. */
-	uint32_t allocating;
+	 * number. A block that has looked `patience` times WEIR_PATIENCE_LOOKS times whether it may
+	 * calls, too. 0: it never does. */
+	uint16_t allocating;
+	uint16_t patience;
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };
+#define WEIR_PATIENCE_LOOKS 4096u
 static_assert(sizeof(struct weir_persistent) == 152, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");

@@ -7,9 +7,10 @@
  *		rank = worker - workers that were refused a ticket
  *		rank * threads < allocating?  it may
  *		nobody inside, so many times in succession?  it may
+ *		it has looked patience * WEIR_PATIENCE_LOOKS times?  it may
  *
  * A block that allocates may wait for one that may not yet. Then soon nobody is in malloc() or
- * free(), so that one may, too. */
+ * free(), so that one may, too; and if others call them without end, it may later. */
 // clang-format on
 #include "passes/save/allocations.h"
 
@@ -27,8 +28,8 @@ void allocations_init(struct allocations *allocations, struct function *f)
 
 	if (allocations->quiet)
 		return;
-	allocations->quiet = edit_variable(f, SPACE_SHARED, "quiet", 4, 4);
-	edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.volatile.shared.u32 [%0], %zero; }",
+	allocations->quiet = edit_variable(f, SPACE_SHARED, "quiet", 8, 8);
+	edit_code(&at, "{ .reg .b64 %zero; mov.u64 %zero, 0; st.volatile.shared.u64 [%0], %zero; }",
 		  op_variable(allocations->quiet));
 }
 
@@ -47,6 +48,19 @@ static struct reg *write_refused(struct cursor *at, struct rewrite *rewrite, str
 }
 static_assert(offsetof(struct weir_words, ticket) == 16, "in the template");
 
+/* Counts a look of a block that is @late. It is late no longer when its patience is over. */
+static void write_patience(struct cursor *at, struct rewrite *rewrite,
+			   const struct allocations *allocations, struct reg *late)
+{
+	edit_code(at,
+		  "{ .reg .b32 %n, %most; mul.lo.u32 %most, %2, %3; sub.u32 %most, %most, 1;"
+		  "  mov.u32 %n, 0; @%0 ld.volatile.shared.u32 %n, [%1+4];"
+		  "  add.u32 %n, %n, 1; @%0 st.volatile.shared.u32 [%1+4], %n;"
+		  "  setp.le.and.u32 %0, %n, %most, %0; }",
+		  op_reg(late), op_variable(allocations->quiet),
+		  hidden16(at, rewrite, HIDDEN(patience)), op_int(WEIR_PATIENCE_LOOKS));
+}
+
 void allocations_admit(struct cursor *at, struct rewrite *rewrite,
 		       const struct allocations *allocations, struct reg *inside, struct reg *due)
 {
@@ -60,8 +74,9 @@ void allocations_admit(struct cursor *at, struct rewrite *rewrite,
 		  "  mov.u32 %x, %ntid.y; mul.lo.u32 %w, %w, %x; mov.u32 %x, %ntid.z;"
 		  "  mul.lo.u32 %w, %w, %x; sub.u32 %most, %1, 1; setp.gt.and.u32 %2, %w, %most, "
 		  "%3; }",
-		  op_reg(refused), hidden32(at, rewrite, HIDDEN(allocating)), op_reg(late),
+		  op_reg(refused), hidden16(at, rewrite, HIDDEN(allocating)), op_reg(late),
 		  op_reg(due));
+	write_patience(at, rewrite, allocations, late);
 	edit_code(at,
 		  "{ .reg .pred %nobody, %again; .reg .b32 %n, %x; mov.u32 %n, 0;"
 		  "  setp.eq.and.u32 %nobody, %0, 0, %1; @%nobody ld.volatile.shared.u32 %n, [%2];"
