@@ -14,8 +14,8 @@ sed -i 's|  rules:|  rules:\n    - {uid: 65529, level: high, yield: needed+0%}\n
 # These SMs are processors here, so on a busy machine the whole GPU may be faster: then it asks for that.
 export WEIR_LOG=debug
 whole_is_faster() { # UID
-    grep -o 'with SMs of its own [0-9]*, with all [0-9]*' "$work/filler-$1.log" | tail -n 1 | tr -d , |
-        awk 'END {exit !($6 > 1.05 * $9)}'
+    grep -o 'with SMs of its own (half) [0-9]*, with all [0-9]*' "$work/filler-$1.log" | tail -n 1 | tr -d , |
+        awk 'END {exit !($7 > 1.1 * $10)}'
 }
 asks_for() { # UID NEEDED LEFT-TO-LOW
     ! whole_is_faster "$1" || set -- "$1" 8 0
