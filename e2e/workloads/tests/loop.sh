@@ -36,7 +36,7 @@ leaves_and_is_right() { # PROGRAM OPTION...
     run "$@" --leaving && tail -n 1 "$tmp/out" | jq -e '.way == "loop" and .leaving_us > 0' >/dev/null
 }
 for kernel in lava-md angular-correlation hybrid-sort suffix-match; do
-    check "$kernel: it leaves in the middle, and the result is right" leaves_and_is_right ports --only $kernel --class trivial
+    check "$kernel: it leaves in the middle, and the result is right" leaves_and_is_right ports --only $kernel --class small
 done
 for program in grep images tokens; do
     check "$program: it leaves in the middle, and the result is right" leaves_and_is_right $program --folder "$tmp/files"
