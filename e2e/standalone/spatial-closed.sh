@@ -21,9 +21,15 @@ beside() { # BLOCKS
     check "it needs $1 SMs" eventually 30 shows 65531 smsNeeded "$1"
     before=$(done_by 65534)
 }
-waits() { # what its gates let pass before is all that it does
-    check "the one above works on" eventually 60 has_done 65531 $(($(done_by 65531) + 40))
-    check "the one below waits" [ "$(done_by 65534)" -le $((before + 3)) ]
+# Where this machine stops the one above for long, the one below has the GPU: then another time shows it.
+waited() { # what its gates let pass before is all that the one below did
+    local above below
+    above=$(done_by 65531) below=$(done_by 65534)
+    eventually 60 has_done 65531 $((above + 40)) && [ "$(done_by 65534)" -le $((below + 3)) ]
+}
+waits() {
+    check "the one above works on, and the one below waits" eventually 60 waited
+    before=$(done_by 65534)
     end 65531 "$high"
     check "until the other has ended" eventually 60 has_done 65534 $((before + 20))
 }
