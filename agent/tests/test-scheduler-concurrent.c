@@ -14,13 +14,8 @@ static void come_under_mps(unsigned i)
 	come(i, 1, 100);
 }
 
-/* Under MPS `hpf` holds a client with long kernels while another has less left, and tells it to
- * expect that. All others run concurrently. */
-static void test_concurrent(void **state)
+static void two_run_together(void)
 {
-	const uint32_t told = WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
-
-	(void)state;
 	come_under_mps(0);
 	come_under_mps(1);
 	scheduler_set_policy(&world.scheduler, &policy_hpf);
@@ -29,6 +24,16 @@ static void test_concurrent(void **state)
 	launch(1, 200, MS / 20);
 	look_after(MS);
 	assert_int_equal(n_held(), 0);
+}
+
+/* Under MPS `hpf` holds a client with long kernels while another has less left, and tells it to
+ * expect that. All others run concurrently. */
+static void test_concurrent(void **state)
+{
+	const uint32_t told = WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
+
+	(void)state;
+	two_run_together();
 	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	assert_false((world.control[0].flags | world.control[1].flags) & told);
 	assert_int_equal(world.control[0].beside, 0);
@@ -134,14 +139,7 @@ static void test_no_client_is_ahead_for_ever(void **state)
 static void test_not_concurrent(void **state)
 {
 	(void)state;
-	come_under_mps(0);
-	come_under_mps(1);
-	scheduler_set_policy(&world.scheduler, &policy_hpf);
-	world.now = loop_now();
-	launch(0, 100, MS / 20);
-	launch(1, 200, MS / 20);
-	look_after(MS);
-	assert_int_equal(n_held(), 0);
+	two_run_together();
 	world.status[0].flags = 0;
 	look_after(MS);
 	assert_int_equal(n_held(), 1);

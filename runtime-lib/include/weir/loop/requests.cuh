@@ -23,10 +23,10 @@ inline __device__ uint64_t length(const char *text)
 /* Requests about bytes in device memory. */
 template <class F>
 inline __device__ int fetch(loop &l, uint16_t op, int file, void *to, uint64_t size,
-			    uint64_t offset, F callback)
+			    uint64_t offset, F callback, bool all = false)
 {
 	weir_loop_request request = {
-		op, WEIR_LOOP_NO_SLOT, file, offset, reinterpret_cast<uint64_t>(to), size, 0, {}};
+		op, WEIR_LOOP_NO_SLOT, file, offset, reinterpret_cast<uint64_t>(to), size, all, {}};
 
 	return l.request(request, to, callback);
 }
@@ -148,16 +148,7 @@ inline __device__ int receive(loop &l, int connection, void *to, uint64_t size, 
 template <class F>
 inline __device__ int receive_all(loop &l, int connection, void *to, uint64_t size, F callback)
 {
-	weir_loop_request request = {WEIR_LOOP_RECEIVE,
-				     WEIR_LOOP_NO_SLOT,
-				     connection,
-				     0,
-				     reinterpret_cast<uint64_t>(to),
-				     size,
-				     1,
-				     {}};
-
-	return l.request(request, to, callback);
+	return detail::fetch(l, WEIR_LOOP_RECEIVE, connection, to, size, 0, callback, true);
 }
 /* Waits for data of any connection of the listener, which accepts by itself: so a few callbacks
  * serve any number of connections. @callback(l, result, connection); result 0 or an error: that
@@ -177,18 +168,12 @@ inline __device__ int receive_any(loop &l, int listener, void *to, uint64_t size
 template <class F>
 inline __device__ int receive_any_all(loop &l, int listener, void *to, uint64_t size, F callback)
 {
-	weir_loop_request request = {WEIR_LOOP_RECEIVE_ANY,
-				     WEIR_LOOP_NO_SLOT,
-				     listener,
-				     0,
-				     reinterpret_cast<uint64_t>(to),
-				     size,
-				     1,
-				     {}};
-
-	return l.request(request, to, [=](loop &later, int64_t result) {
-		callback(later, result, static_cast<int>(later.value()));
-	});
+	return detail::fetch(
+		l, WEIR_LOOP_RECEIVE_ANY, listener, to, size, 0,
+		[=](loop &later, int64_t result) {
+			callback(later, result, static_cast<int>(later.value()));
+		},
+		true);
 }
 /* A connection that receive_any() told of: its next data comes to receive_any() again. send() does
  * that, too. */
