@@ -300,12 +300,13 @@ static int32_t first_grants(const struct autotuner *tuner, const struct autotune
 void candidate_compare(struct autotuner *tuner, const struct autotune_situation *at,
 		       uint32_t candidate)
 {
-	bool serve_all = tuner->state == AUTOTUNE_COMPARING && is_in_the_way(tuner, at, 0);
+	bool serve_all = (tuner->state == AUTOTUNE_COMPARING || tuner->goes_on) &&
+			 is_in_the_way(tuner, at, 0);
 
 	/* Both are measured at the same time: the kernel may have had less to do before. But
 	 * native launches that higher-level clients wait for serve all candidates. */
 	keep(&tuner->candidates[0], serve_all ? NATIVES_URGENT : 0);
-	tuner->rechecked = false;
+	tuner->rechecked = tuner->goes_on = false;
 	tuner->native_at = at->now;
 	atomic_store(&tuner->native_grants, 0);
 	atomic_store(&tuner->form_grants, first_grants(tuner, at));

@@ -33,6 +33,7 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 	tuner->chain = 0;
 	tuner->outliers = tuner->postponed = 0;
 	tuner->measured = tuner->profiled = false;
+	tuner->guessed = tuner->goes_on = false;
 	tuner->seen_at = now;
 	tuner->n = 1;
 	tuner->candidates[0] = (struct candidate){0};
@@ -250,6 +251,31 @@ static void check_time(struct autotuner *tuner, const struct autotune_situation 
 	}
 }
 
+/* A kernel that is short needs no forms, and others get forms for their time. */
+static void want_forms(struct autotuner *tuner, const struct autotune_situation *at)
+{
+	if (autotune_is_long(tuner->settings, at, tuner->native)) {
+		tuner->state = AUTOTUNE_WANTED;
+		return;
+	}
+	tuner->tuned_for = tuner->native;
+	candidate_settle(tuner, 0, "it is short");
+	tuner->measured = true; /* its next process begins natively */
+	tuner->profiled = false;
+}
+
+/* The first native launch of a kernel whose candidates were made for the time that it took in a
+ * form. If the native time is far shorter, they are made again: slices would be far too short. */
+static void know_native(struct autotuner *tuner, const struct autotune_situation *at)
+{
+	tuner->guessed = false;
+	if (tuner->state != AUTOTUNE_COMPARING || tuner->native >= tuner->tuned_for / 2 ||
+	    tuner->n >= CANDIDATES_MAX)
+		return;
+	tuner->goes_on = true;
+	want_forms(tuner, at);
+}
+
 /* A measured launch of a kernel that nobody knew, without its continuations. */
 static void know(struct autotuner *tuner, const struct autotune_situation *at,
 		 const struct autotune_sample *sample)
@@ -270,14 +296,8 @@ static void know(struct autotuner *tuner, const struct autotune_situation *at,
 	set_chain(tuner);
 	if (fits)
 		return;
-	if (autotune_is_long(tuner->settings, at, tuner->native)) {
-		tuner->state = AUTOTUNE_WANTED; /* for this time */
-		return;
-	}
-	tuner->tuned_for = tuner->native;
-	candidate_settle(tuner, 0, "it is short");
-	tuner->measured = true; /* its next process begins natively */
-	tuner->profiled = false;
+	tuner->guessed = sample->candidate != 0;
+	want_forms(tuner, at);
 }
 
 void autotune_sample(struct autotuner *tuner, const struct autotune_situation *at,
@@ -291,8 +311,11 @@ void autotune_sample(struct autotuner *tuner, const struct autotune_situation *a
 		return;
 	}
 	candidate_add(&tuner->candidates[sample->candidate], sample);
-	if (sample->candidate == 0 && candidate_time(&tuner->candidates[0]))
+	if (sample->candidate == 0 && candidate_time(&tuner->candidates[0])) {
 		tuner->native = candidate_time(&tuner->candidates[0]);
+		if (tuner->guessed)
+			know_native(tuner, at);
+	}
 	if (!sample->evicted && !sample->disturbed)
 		check_time(tuner, at, sample);
 	if (tuner->state == AUTOTUNE_COMPARING)

@@ -142,7 +142,9 @@ struct autotuner {
 	bool rechecked;         /* the candidate seemed hopeless and is compared once more */
 	bool measured;          /* it was settled by a comparison, or because it is short */
 	bool profiled;          /* by a profile */
-	size_t first, n;        /* candidates of this round; of all rounds */
+	bool guessed;    /* `native` is the time of a launch in a form: none was native yet */
+	bool goes_on;    /* the next candidates are compared with the native launches before them */
+	size_t first, n; /* candidates of this round; of all rounds */
 	uint32_t postponed; /* first candidate not tried because same-level clients wait; or 0 */
 	struct candidate candidates[CANDIDATES_MAX];
 };

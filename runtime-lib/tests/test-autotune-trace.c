@@ -6,6 +6,7 @@
  *
  *	settings LATENCY given|default FORM|any CHUNK     a new kernel begins
  *	kernel X Y Z NS                                   its grid and first native time
+ *	unknown X Y Z                                     the same of one that was never launched
  *	client nobody|same-level|urgent MAX_BLOCKING lowest|above
  *	launch NATIVE TOO_SHORT [overtaken] [places]
  *	not-launched
@@ -109,6 +110,14 @@ static void do_kernel(struct replay *r, char *words)
 
 	assert_int_equal(sscanf(words, "%u %u %u %llu", &grid[0], &grid[1], &grid[2], &ns), 4);
 	autotune_init(&r->tuner, &r->settings, grid, ns, r->at.now);
+}
+
+static void do_unknown(struct replay *r, char *words)
+{
+	unsigned grid[3];
+
+	assert_int_equal(sscanf(words, "%u %u %u", &grid[0], &grid[1], &grid[2]), 3);
+	autotune_init_unknown(&r->tuner, &r->settings, grid, r->at.now);
 }
 
 static void do_client(struct replay *r, char *words)
@@ -226,17 +235,12 @@ static const struct {
 	const char *word;
 	void (*event)(struct replay *r, char *words);
 } events[] = {
-	{"settings", do_settings},
-	{"kernel", do_kernel},
-	{"client", do_client},
-	{"launch", do_launch},
-	{"refused", do_refused},
-	{"evicted", do_evicted},
-	{"not-launched", do_not_launched},
-	{"sample", do_sample},
-	{"runs", do_runs},
-	{"forms", do_forms},
-	{"resume", do_resume},
+	{"settings", do_settings}, {"kernel", do_kernel},
+	{"unknown", do_unknown},   {"client", do_client},
+	{"launch", do_launch},     {"refused", do_refused},
+	{"evicted", do_evicted},   {"not-launched", do_not_launched},
+	{"sample", do_sample},     {"runs", do_runs},
+	{"forms", do_forms},       {"resume", do_resume},
 	{"no-forms", do_no_forms},
 };
 
