@@ -3,6 +3,7 @@
  * run at the same time, all take turns of a quantum. */
 #include "policy/coexec/plan.h"
 #include "policy/policy.h"
+#include "policy/virtual-time.h"
 
 #include "weir/base.h"
 
@@ -40,22 +41,16 @@ static void note_pause(struct run_queue_entry *entry)
 /* A client that had no work saves nothing up. */
 static void arrived(struct run_queue_entry *entry)
 {
-	uint64_t service = entry->queue->plan.service;
-
-	if (entry->coexec.served < service)
-		entry->coexec.served = service;
+	entry->coexec.served = larger(entry->coexec.served, entry->queue->plan.service);
 	note_pause(entry);
 }
 
 /* Served least by what it was charged: what a client reports about itself does not count. */
 static void ran(struct run_queue_entry *entry, int64_t ns)
 {
-	uint64_t by_weight = (uint64_t)(ns < 0 ? -ns : ns) * POLICY_WEIGHT_ONE / entry->weight;
+	uint64_t *served = &entry->coexec.served;
 
-	if (ns < 0)
-		entry->coexec.served -= smaller(by_weight, entry->coexec.served);
-	else
-		entry->coexec.served += by_weight;
+	*served = time_moved(*served, virtual_time_of(ns, entry->weight));
 }
 
 const struct policy policy_coexec = {.name = "coexec",

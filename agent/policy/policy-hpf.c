@@ -3,9 +3,7 @@
  * client's remaining time exceeds its own by more than the cost of preempting. By Muthukrishnan et
  * al. this keeps the average slowdown within twice the best.
  *
- * FLEP's remaining time is that of a kernel. Where clients run concurrently, kernels of others run
- * between those of one client, so only a single launch is in their way. A client is held for its
- * long launches, and not for many short ones. Elsewhere all its outstanding work counts. */
+ * FLEP's remaining time is that of a kernel: policy_in_the_way(). */
 #include "policy/policy.h"
 
 static uint64_t rank(const struct run_queue_entry *entry)
@@ -13,14 +11,9 @@ static uint64_t rank(const struct run_queue_entry *entry)
 	return entry->remaining;
 }
 
-static uint64_t in_the_way(const struct run_queue_entry *entry)
-{
-	return entry->queue->concurrent ? entry->remaining / entry->launches : entry->remaining;
-}
-
 static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)
 {
-	uint64_t cost = policy_cost(current), left = in_the_way(current);
+	uint64_t cost = policy_cost(current), left = policy_in_the_way(current);
 
 	return left > cost && left - cost > waiting->remaining;
 }

@@ -8,11 +8,11 @@
  * each objective would cost a run more. Runs are shorter for the sake of objectives only where
  * several clients with one would have to wait for each other. */
 #include "policy/policy.h"
+#include "policy/virtual-time.h"
 
 #include <assert.h>
 
-/* Virtual time is ns * SCALE / weight. */
-#define SCALE (100ull * POLICY_WEIGHT_ONE)
+#include "weir/base.h"
 
 struct wfq {
 	uint64_t virtual_time;
@@ -35,8 +35,7 @@ static void arrived(struct run_queue_entry *entry)
 	struct wfq *wfq = policy_state(entry);
 
 	wfq->left = 0;
-	if (wfq->virtual_time < *service)
-		wfq->virtual_time = *service;
+	wfq->virtual_time = larger(wfq->virtual_time, *service);
 }
 
 static uint64_t quantum(struct run_queue_entry *entry)
@@ -57,13 +56,9 @@ static uint64_t quantum(struct run_queue_entry *entry)
 
 static void ran(struct run_queue_entry *entry, int64_t ns)
 {
-	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / entry->weight);
 	struct wfq *wfq = policy_state(entry);
 
-	if (step < 0 && wfq->virtual_time < (uint64_t)-step)
-		wfq->virtual_time = 0;
-	else
-		wfq->virtual_time += (uint64_t)step;
+	wfq->virtual_time = time_moved(wfq->virtual_time, virtual_time_of(ns, entry->weight));
 }
 
 static void ended(struct run_queue_entry *entry, uint64_t left)

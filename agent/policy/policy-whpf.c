@@ -20,6 +20,7 @@
  *
  * A client that had no work saves nothing up: it comes back at the fair time. */
 #include "policy/policy.h"
+#include "policy/virtual-time.h"
 
 #include <assert.h>
 
@@ -27,8 +28,6 @@
 
 #include "weir/base.h"
 
-/* Virtual time is ns * SCALE / weight: a whole GPU's time. It may wrap around; leads do not. */
-#define SCALE (100ull * POLICY_WEIGHT_ONE)
 /* ns of the GPU. A client's lead swings by as much as its part of a round makes, to both sides. So
  * in 1 s its part is off by half a round at most, which is 1.5 points. */
 #define ROUND       30000000ull
@@ -43,11 +42,11 @@
 #define RANK_MOST   (1ull << 61)
 
 struct whpf {
-	uint64_t virtual_time;
-	uint64_t began;  /* when it came with work after a round or more without */
-	uint64_t repaid; /* it is spent until the fair time is this */
-	uint64_t busy;   /* ns that it ran without a gap */
-	uint64_t most;   /* ns outstanding since then; gets less, as it may be wrong */
+	uint64_t virtual_time; /* it may wrap around; leads do not */
+	uint64_t began;        /* when it came with work after a round or more without */
+	uint64_t repaid;       /* it is spent until the fair time is this */
+	uint64_t busy;         /* ns that it ran without a gap */
+	uint64_t most;         /* ns outstanding since then; gets less, as it may be wrong */
 };
 
 static_assert(sizeof(struct whpf) <= POLICY_STATE_SIZE, "fits");
@@ -60,11 +59,6 @@ static struct whpf *state_of(const struct run_queue_entry *entry)
 static uint64_t *fair_time(const struct run_queue *queue)
 {
 	return policy_state(queue);
-}
-
-static int64_t to_virtual(int64_t ns, uint64_t weight)
-{
-	return (int64_t)((__int128)ns * (int64_t)SCALE / (int64_t)weight);
 }
 
 static int64_t lead_of(const struct run_queue_entry *entry)
@@ -82,7 +76,7 @@ static int64_t most_lead(const struct run_queue_entry *entry)
 
 	if (all <= entry->weight)
 		return INT64_MAX;
-	return to_virtual((int64_t)((first ? FIRST_ROUND : ROUND) * others / all), all);
+	return virtual_time_of((int64_t)((first ? FIRST_ROUND : ROUND) * others / all), all);
 }
 
 static bool is_spent(const struct run_queue_entry *entry)
@@ -144,7 +138,7 @@ static void arrived(struct run_queue_entry *entry)
 	struct whpf *whpf = state_of(entry);
 	int64_t lead = lead_of(entry);
 
-	if (whpf->began == 0 || lead < -to_virtual(ROUND, queue->weights))
+	if (whpf->began == 0 || lead < -virtual_time_of(ROUND, queue->weights))
 		whpf->began = queue->now;
 	if (lead < 0)
 		whpf->virtual_time = *fair_time(queue);
@@ -162,20 +156,16 @@ static uint64_t quantum(struct run_queue_entry *entry)
 	if (others == 0)
 		return POLICY_NEVER;
 	__int128 room = (__int128)most_lead(entry) - lead_of(entry);
-	__int128 ns = room * entry->weight / (__int128)others * (__int128)queue->weights / SCALE;
+	__int128 ns =
+		room * entry->weight / (__int128)others * (__int128)queue->weights / VIRTUAL_SCALE;
 	if (ns < (__int128)queue->settings->min_quantum)
 		return queue->settings->min_quantum;
 	return ns < INT64_MAX ? (uint64_t)ns : POLICY_NEVER;
 }
 
-static uint64_t in_the_way(const struct run_queue_entry *entry)
-{
-	return entry->queue->concurrent ? entry->remaining / entry->launches : entry->remaining;
-}
-
 static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)
 {
-	uint64_t cost = policy_cost(current), left = in_the_way(current);
+	uint64_t cost = policy_cost(current), left = policy_in_the_way(current);
 
 	if (is_beyond_share(waiting))
 		return false;
@@ -196,11 +186,10 @@ static void ran(struct run_queue_entry *entry, int64_t ns)
 	if (ns > 0)
 		whpf->most -= smaller(whpf->most, (uint64_t)ns / 2);
 	note_outstanding(entry);
-	whpf->busy = ns > 0 ? whpf->busy + (uint64_t)ns
-			    : whpf->busy - smaller(whpf->busy, (uint64_t)-ns);
-	whpf->virtual_time += (uint64_t)to_virtual(ns, entry->weight);
+	whpf->busy = time_moved(whpf->busy, ns);
+	whpf->virtual_time += (uint64_t)virtual_time_of(ns, entry->weight);
 	if (queue->weights > 0)
-		*fair_time(queue) += (uint64_t)to_virtual(ns, queue->weights);
+		*fair_time(queue) += (uint64_t)virtual_time_of(ns, queue->weights);
 	if (spent || lead_of(entry) >= most_lead(entry))
 		whpf->repaid = whpf->virtual_time;
 }

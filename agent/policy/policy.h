@@ -177,6 +177,14 @@ static inline uint64_t policy_cost(const struct run_queue_entry *entry)
 	return entry->cost ? entry->cost : entry->queue->settings->cost;
 }
 
+/* ns of @entry's work that others would wait for. Where clients run concurrently, kernels of others
+ * run between those of one client, so only a single launch is in their way: a client is held for
+ * its long launches, and not for many short ones. Elsewhere all its outstanding work counts. */
+static inline uint64_t policy_in_the_way(const struct run_queue_entry *entry)
+{
+	return entry->queue->concurrent ? entry->remaining / entry->launches : entry->remaining;
+}
+
 /* EffiSha's priorities, 1..20, of a weight: 20 is a whole GPU. */
 static inline uint64_t policy_priority(const struct run_queue_entry *entry)
 {

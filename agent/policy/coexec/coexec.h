@@ -70,7 +70,7 @@ struct coexec_client {
 	bool measured;       /* `alone` is this kernel's speed */
 	bool known;          /* `alone` is the speed of this kernel or of an earlier one */
 	double alone;        /* its speed alone, ns of work in a ns; 0: it reported nothing */
-	uint64_t served;     /* ns that it was charged, by weight */
+	uint64_t served;     /* virtual time that it was charged */
 	uint64_t pause;      /* ns, the longest of its latest times without work */
 	uint64_t solo_since; /* when the search for its form began; 0: not yet */
 	bool formed;         /* that has ended; its speed alone is measured without the form */
