@@ -4,9 +4,9 @@
 
 #define RARE (10 * NS_PER_MS) /* launches so far apart all count */
 
-const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 1, 10};
-const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, 7, 10};
-const struct need_terms need_terms_work = {1.05, 500 * NS_PER_MS, 1, 4};
+const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 1, 10, 1};
+const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, 7, 10, 1};
+const struct need_terms need_terms_work = {1.05, 250 * NS_PER_MS, 1, 4, 2};
 
 void need_trial_begin(struct need_trial *trial, enum need_way first, const struct need_terms *terms)
 {
@@ -55,6 +55,23 @@ static bool is_passed_over(struct need_trial *trial, uint64_t now)
 	return trial->seen && ++trial->passed < trial->terms->stride && now - trial->last < RARE;
 }
 
+/* @way is known in this round. True: so are all in all rounds. */
+static bool go_on(struct need_trial *trial, enum need_way way)
+{
+	if (way != NEED_WHOLE)
+		trial->way = (enum need_way)(way + 1);
+	else if (++trial->round < trial->terms->rounds)
+		trial->way = trial->first;
+	else
+		trial->way = chosen(trial);
+	return trial->round == trial->terms->rounds;
+}
+
+static void note(uint64_t *best, uint64_t ns)
+{
+	*best = *best ? smaller(*best, ns) : ns;
+}
+
 bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now)
 {
 	if (way != trial->way || is_passed_over(trial, now))
@@ -66,11 +83,7 @@ bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, 
 	trial->times[trial->seen++] = ns;
 	if (!is_enough(trial, now))
 		return false;
-	trial->typical[way] = typical(trial->times, trial->seen, trial->terms->tail);
+	note(&trial->typical[way], typical(trial->times, trial->seen, trial->terms->tail));
 	trial->seen = 0;
-	if (way == NEED_WHOLE)
-		trial->way = chosen(trial);
-	else
-		trial->way = (enum need_way)(way + 1);
-	return way == NEED_WHOLE;
+	return go_on(trial, way);
 }

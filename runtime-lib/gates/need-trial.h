@@ -2,8 +2,9 @@
  * tried for some launches in a row, the cheapest for lower levels first. What counts is the time
  * from the moment in which the kernel's stream was ready until its end, so a wait until others have
  * left is part of it: the mean without the tenth of the launches that were the fastest and that of
- * the slowest (of whole work: a quarter). A median would hide that each fifth launch waits. The
- * cheapest way that is as fast as the fastest is chosen. Pure. */
+ * the slowest (of whole work: a quarter). A median would hide that each fifth launch waits. Ways of
+ * whole work are tried in two rounds, and the better one of each counts: a host may be slow for as
+ * long as a way is tried. The cheapest way that is as fast as the fastest is chosen. Pure. */
 #pragma once
 
 #include "weir/base.h"
@@ -35,6 +36,7 @@ struct need_terms {
 	/* Of the launches that count, the mean is without one in so many on either side. The host
 	 * makes whole requests late, several in a row. */
 	unsigned tail;
+	unsigned rounds;
 };
 extern const struct need_terms need_terms_short; /* kernels that may do with places */
 extern const struct need_terms need_terms_long;  /* kernels that need SMs of their own */
@@ -47,7 +49,8 @@ struct need_trial {
 	unsigned passed;          /* its launches since that */
 	unsigned seen;            /* its launches that count */
 	uint64_t times[NEED_TRIAL_SAMPLES_MAX];
-	uint64_t typical[NEED_WAYS]; /* ns; 0: not known */
+	unsigned round;              /* rounds that are over */
+	uint64_t typical[NEED_WAYS]; /* ns, of the better round; 0: not known */
 };
 
 /* @first: the cheapest way that comes into question. */
