@@ -98,4 +98,22 @@ check "the one below works on" eventually 60 has_done 65534 $((before + 20))
 end 65531 "$high"
 end 65534 "$low"
 end 65529 "$pauses"
+
+# A graph of kernels of two blocks behind each other needs as many, and its replay is one launch in place of all of them.
+mkdir -m 777 "$work/graphs"
+WEIR_YIELD_SMS=3 governed 65531 burst --kernels 4 --size 2 --replays --gap-min-us 0 --gap-max-us 0 --requests 100000000 \
+    --stop-file "$work/graphs/stop" --ready-file "$work/graphs/ready" --log "$work/graphs/log" >"$work/graphs.log" 2>&1 &
+clients[$!]=graphs
+high=$!
+check "a graph of few blocks needs few SMs" eventually 60 shows 65531 smsNeeded 3
+is_one_launch() { # The client reports launches later than it logs requests.
+    local n
+    n=$(done_by 65531)
+    [ "$n" -ge 100 ] && [ "$n" -le $((2 * $(wc -l <"$work/graphs/log") + 8)) ]
+}
+check "a replay is one launch" eventually 60 is_one_launch
+touch "$work/graphs/stop"
+wait "$high"
+check "its kernels ran as often as they should" test $? -eq 0
+unset "clients[$high]"
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -19,7 +19,7 @@ struct burst {
 	uint64_t gap_min_us, gap_max_us;
 	uint64_t copy_kib, hint_us;
 	double length_us;
-	bool priority, calibrate, graphs, timed;
+	bool priority, calibrate, graphs, replays, timed;
 	const char *log;
 
 	void *input; /* copied at the start of each request, and its destination; NULL: none */
@@ -66,7 +66,7 @@ static void open_graph(struct burst *burst, struct spin *spin, CUstream stream)
 	uint64_t before = spin->launches;
 	CUgraph graph;
 
-	if (!burst->graphs)
+	if (!burst->graphs && !burst->replays)
 		return;
 	CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	for (uint64_t i = 0; i < burst->kernels; i++)
@@ -95,6 +95,12 @@ static void hint(const struct burst *burst, CUstream stream)
 		;
 }
 
+/* Kernels of a request that are launched one by one. */
+static uint64_t launched(const struct burst *burst)
+{
+	return burst->graph && burst->replays ? 0 : burst->kernels;
+}
+
 /* ns. @parts: filled in if the burst is timed. */
 static uint64_t request(struct burst *burst, struct spin *spin, CUstream stream,
 			struct timed_parts *parts)
@@ -107,7 +113,7 @@ static uint64_t request(struct burst *burst, struct spin *spin, CUstream stream,
 	uint64_t begin = now_ns();
 	if (burst->graph)
 		replay(burst, spin, stream);
-	for (uint64_t i = 0; i < burst->kernels; i++) {
+	for (uint64_t i = 0; i < launched(burst); i++) {
 		if (burst->timed)
 			timed_launch(&burst->timing, i, stream);
 		else
@@ -223,6 +229,8 @@ int main(int argc, char **argv)
 		{"hint-us", OPTION_NUMBER, &burst.hint_us, "of waiting, after a hint to Weir"},
 		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
 		{"graphs", OPTION_FLAG, &burst.graphs, "replay a graph of the kernels before them"},
+		{"replays", OPTION_FLAG, &burst.replays,
+		 "replay a graph of the kernels in place of them"},
 		{"timed", OPTION_FLAG, &burst.timed, "print and log where the time went"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
 		{0},
@@ -235,8 +243,8 @@ int main(int argc, char **argv)
 		workload_fail("--gap-min-us and --gap-max-us: not a range up to a minute");
 	if (burst.copy_kib > 1u << 20)
 		workload_fail("--copy-kib: more than a gigabyte");
-	if (burst.timed && burst.graphs)
-		workload_fail("--timed and --graphs: a replay tells no times");
+	if (burst.timed && (burst.graphs || burst.replays))
+		workload_fail("--timed, --graphs, --replays: a replay tells no times");
 	if (burst.hint_us > 1000000)
 		workload_fail("--hint-us: more than a second");
 	if (!burst.requests)

@@ -223,7 +223,7 @@ def few_blocks(bench, lows):
         argv = [bench.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
         iterations = int(bench.node.start("calibrate", argv, WHOLE.name, False).result())
     free = {a: beside(bench, "Weir", low, None)[1] for a, low in lows.items()}
-    for what, graph in ((f"{BLOCKS} blocks", ()), (f"{BLOCKS} blocks in a graph", ("--graphs",))):
+    for what, graph in ((f"{BLOCKS} blocks", ()), (f"{BLOCKS} blocks in a graph", ("--replays",))):
         extra = ("--iterations", str(iterations), *graph)
         alone, _ = burst(bench, pool, NEEDED, None, extra)
         for a, low in lows.items():
