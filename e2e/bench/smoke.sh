@@ -86,6 +86,24 @@ runs_curves() {
 }
 all spatial spatial worker-groups
 check "spatial: the curves alone, a row a pair" runs_curves
+# What a run has found stands in its JSON at once, and is judged when it is interrupted.
+has_row() { # WORDS
+    jq -e --arg words "$1" '.rows | any(.what | contains($words))' "$tmp/cut/spatial.json"
+}
+survives_interruption() {
+    e2e/bench/run spatial --only spatial --parts curves --bundle "$tmp/node" --simulated --seconds 0.2 --out "$tmp/cut" &
+    local bench=$! i
+    for ((i = 0; i < 1200; i++)); do
+        has_row 'needed against the best number of SMs' 2>/dev/null && break
+        kill -0 "$bench" || return 1
+        sleep 0.05
+    done
+    jq -e '.cut | contains("it did not end")' "$tmp/cut/spatial.json" || return 1
+    kill -TERM "$bench"
+    wait "$bench"
+    has_row 'the worst pair' && has_row interrupted && jq -e '.cut | contains("the curves of 1 of 2 pairs")' "$tmp/cut/spatial.json"
+}
+check "spatial: an interrupted run keeps and judges its figures" survives_interruption
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 judges_faults() { # EXPERIMENT MORE
     test "$(jq '[.rows[] | select(.bound == "must hold")] | length' "$tmp/out/$1.json")" = $((7 + $2))
@@ -95,7 +113,7 @@ check "loops: and without MPS, as the end of another server is" judges_faults lo
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
 runs_queue() {
-    run coexec --only coexec --parts table-2 && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 3
+    run coexec --only coexec --parts table-2 && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 4
 }
 check "coexec: the queue of table 2 alone" runs_queue
 all mps mps-deaths

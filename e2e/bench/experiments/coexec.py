@@ -43,11 +43,9 @@ def judge_pairs(bench, pairs):
     told = f"{len(of)} pairs; MPS {mean['mps']:.2f}x, slices {mean['slices']:.2f}x; all {len(pairs)} pairs {all_mean:.2f}x"
     bench.report.judge("best partner of each kernel, best configuration, over sequential, mean", mean["highest"], BOUNDS["best pairs"], told)
     bench.report.holds("above MPS and above slices, mean", bench.node.simulated or mean["highest"] > max(mean["mps"], mean["slices"]), told)
-    for pair in of:
-        bench.report.add(f"{'_'.join(pair.names)}", f"{pair.highest:.2f}x", baselines=str(pair))
 
 
-def loss(kernels, pair, chosen):
+def loss(bench, kernels, pair, chosen):
     """By how many per cent @chosen is slower than the best configuration, or than turns if they are better. Both configurations are
     measured again, one after the other. Else the best would be high by chance, as the highest of many measurements, and a kernel
     may have another form than then."""
@@ -56,8 +54,10 @@ def loss(kernels, pair, chosen):
     by = {configuration: found for configuration, (found, _) in kernels.by_hand(jobs, sorted(wanted)).items()} if len(wanted) > 1 else {}
     best, turns = by.get(pair.best, pair.highest), kernels.turns(jobs)
     found = by.get(chosen, pair.highest) if chosen else turns
-    print(f"    {'_'.join(pair.names)}: {chosen or 'turns'} {found:.2f}, best {pair.best} {best:.2f}, turns {turns:.2f}", flush=True)
-    return max(0, 100 * (1 - found / max(best, turns)))
+    lost = max(0, 100 * (1 - found / max(best, turns)))
+    bench.report.add(f"{'_'.join(pair.names)}: search against brute force, loss", round(lost, 2), " %",
+                     baselines=f"{chosen or 'turns'} {found:.2f}, best {pair.best} {best:.2f}, turns {turns:.2f}")  # fmt: skip
+    return lost
 
 
 def run_pair(kernels, pair, seconds):
@@ -75,13 +75,27 @@ def run_pair(kernels, pair, seconds):
     return seen.chosen, profiling, at_end
 
 
-def judge_search(bench, kernels, pairs):
-    rows = [(pair, *run_pair(kernels, pair, 0.8 if bench.node.simulated else SECONDS)) for pair in pairs]
-    kernels.pool.set_policy("levels")
-    losses = {"_".join(pair.names): loss(kernels, pair, chosen) for pair, chosen, *_ in rows}
-    kernels.pool.set_policy("coexec")
+def measure_search(bench, kernels, pairs):
+    """What there is is judged, whatever ends the measurements."""
+    rows, losses = [], {}
+    try:
+        for pair in pairs:
+            rows.append((pair, *run_pair(kernels, pair, 0.8 if bench.node.simulated else SECONDS)))
+        kernels.pool.set_policy("levels")
+        for pair, chosen, *_ in rows:
+            losses["_".join(pair.names)] = loss(bench, kernels, pair, chosen)
+        kernels.pool.set_policy("coexec")
+    finally:
+        if len(losses) < len(pairs):
+            bench.report.cut(f"the search of {len(losses)} of {len(pairs)} pairs")
+        if losses:
+            judge_search(bench, rows, losses)
+
+
+def judge_search(bench, rows, losses):
+    """@rows: what run_pair() returned of each pair; @losses: of those whose loss is known."""
     worst = max(losses, key=losses.get)
-    told = f"{len(rows)} pairs; speed-up at the end {statistics.fmean(row[3] for row in rows):.2f}x"
+    told = f"{len(losses)} pairs; speed-up at the end {statistics.fmean(row[3] for row in rows):.2f}x"
     bench.report.judge("search against brute force, mean loss", statistics.fmean(losses.values()), BOUNDS["search, mean"], told)
     bench.report.judge(f"the same, worst: {worst}", losses[worst], BOUNDS["search, worst"])
     times = [row[2] for row in rows if row[2]]
@@ -122,46 +136,78 @@ def orders_of(jobs, n):
         yield [first, *others]
 
 
-def judge_queue(bench, kernels, names, what, orders):
+def measure_queue(bench, kernels, names, what, orders):
+    """Each order of arrival is reported at once, and what there is is judged, whatever ends the measurements."""
     alone = {kernels.plain[name]: kernels.alone[kernels.plain[name]] for name in names}
     rounds = {job: max(1, round(QUEUE_MS * 1e3 / us)) for job, us in alone.items()}
     ratios, sequential = [], sum(rounds[job] * us / 1e6 for job, us in alone.items())
-    for jobs in orders_of(alone, 1 if bench.node.simulated else orders):
-        mps = makespan(kernels.pool, "MPS", jobs, rounds, APART_MS)
-        with Timeline(kernels.pool, jobs) as timeline:
-            ours = makespan(kernels.pool, "Weir", jobs, rounds, APART_MS)
-        print(f"    queue: MPS {mps:.3f} s, coexec {ours:.3f} s, sequential {sequential:.3f} s; {timeline}", flush=True)
-        ratios.append((mps / ours, sequential / ours))
-    bench.report.judge(f"{len(alone)} {what} in a queue: time under MPS over that under coexec, mean", statistics.fmean(r for r, _ in ratios),
+    orders, what = 1 if bench.node.simulated else orders, f"{len(alone)} {what} in a queue"
+    try:
+        for jobs in orders_of(alone, orders):
+            mps = makespan(kernels.pool, "MPS", jobs, rounds, APART_MS)
+            with Timeline(kernels.pool, jobs) as timeline:
+                ours = makespan(kernels.pool, "Weir", jobs, rounds, APART_MS)
+            ratios.append((mps / ours, sequential / ours))
+            bench.report.add(f"{what}, {jobs[0].kernel} first", f"{mps / ours:.2f}x",
+                             baselines=f"MPS {mps:.3f} s, coexec {ours:.3f} s, sequential {sequential:.3f} s")  # fmt: skip
+            print(f"    {timeline}", flush=True)
+    finally:
+        if len(ratios) < orders:
+            bench.report.cut(f"{what}: {len(ratios)} of {orders} orders")
+        if ratios:
+            judge_queue(bench, what, ratios)
+
+
+def judge_queue(bench, what, ratios):
+    bench.report.judge(f"{what}: time under MPS over that under coexec, mean", statistics.fmean(r for r, _ in ratios),
                        BOUNDS["queue"], f"{len(ratios)} orders of arrival; sequential over coexec {statistics.fmean(r for _, r in ratios):.2f}x; "
                        "pairs that ran together before are remembered")  # fmt: skip
 
 
 def judge_table_2(bench, kernels, names):
-    """A queue of FlexSched's kernels, each of which comes first once."""
+    """A queue of FlexSched's kernels, each of which comes first once. No others are there: of about 45 clients of one MPS server
+    some wait now and then."""
+    kernels.leave_all_but(names)
     kernels.add(names)
     kernels.pool.set_policy("coexec")
-    judge_queue(bench, kernels, names, "kernels of FlexSched's table 2", len(names))
+    measure_queue(bench, kernels, names, "kernels of FlexSched's table 2", len(names))
 
 
 def judge_results(bench, kernels):
     """At its end each worker compares the results of a last round with the CPU's."""
     try:
-        kernels.pool.leave("Weir", [*kernels.plain.values(), *kernels.sliced.values()])
-        bench.report.holds("results are right", True, f"{len(kernels.names)} kernels")
+        kernels.leave_all_but(())
+        bench.report.holds("results are right", True, f"{len(kernels.left)} kernels")
     except Failure as failure:
         bench.report.holds("results are right", False, str(failure))
 
 
+def measure_by_hand(bench, kernels, pairs):
+    """All configurations of each pair that fits on an SM. What there is is judged, whatever ends the measurements."""
+    found, tried = [], 0
+    try:
+        for names in pairs:
+            pair = kernels.pair(*names)
+            tried += 1
+            if pair.by:
+                found.append(pair)
+                bench.report.add("_".join(names), f"{pair.highest:.2f}x", baselines=str(pair))
+    finally:
+        if tried < len(pairs):
+            bench.report.cut(f"{tried} of {len(pairs)} pairs by hand")
+        if found:
+            judge_pairs(bench, found)
+    return found
+
+
 def measure_pairs(bench, kernels, pairs):
     """All configurations of each pair, set by hand; then what the policy finds."""
-    found = [pair for pair in (kernels.pair(*names) for names in pairs) if pair.by]
+    found = measure_by_hand(bench, kernels, pairs)
     if not found:
         bench.report.failed("no pair fits on an SM")
         return
-    judge_pairs(bench, found)
     kernels.pool.set_policy("coexec")
-    judge_search(bench, kernels, found)
+    measure_search(bench, kernels, found)
 
 
 def learn_pairs(kernels, pairs):
@@ -173,18 +219,23 @@ def learn_pairs(kernels, pairs):
 
 def ours(bench, kernels, parts, pairs):
     """The parts with kernels that are bound by memory or arithmetic."""
-    if PAIRS in parts:
-        measure_pairs(bench, kernels, pairs)
-    else:
-        learn_pairs(kernels, pairs)
+    with bench.report.guard(PAIRS):
+        if PAIRS in parts:
+            measure_pairs(bench, kernels, pairs)
+        else:
+            learn_pairs(kernels, pairs)
+    kernels.pool.set_policy("coexec")
     if THREE_OR_FOUR in parts:
-        judge_several(bench, kernels)
+        with bench.report.guard(THREE_OR_FOUR):
+            judge_several(bench, kernels)
     if PYTORCH in parts and importlib.util.find_spec("torch") and not bench.node.simulated:
-        judge_torch(bench, kernels)
+        with bench.report.guard(PYTORCH):
+            judge_torch(bench, kernels)
     elif PYTORCH in parts:
         bench.report.cut("no PyTorch among those that run together: it is not there")
     if QUEUE in parts:
-        judge_queue(bench, kernels, kernels.names, "kernels", ORDERS)
+        with bench.report.guard(QUEUE):
+            measure_queue(bench, kernels, kernels.names, "kernels", ORDERS)
 
 
 def run(bench):
@@ -199,6 +250,7 @@ def run(bench):
         bench.report.cut(f"pairs of {len(kernels.names)} kernels of ours, of which RED, VA, HST, MM and GCEDD are FlexSched's: most others of "
                          "its 13 are bound by neither memory nor arithmetic on this GPU")  # fmt: skip
         ours(bench, kernels, parts, [(a, b) for a in memory for b in compute if a in bounded and b in bounded])
-    if TABLE_2 in parts:  # the last: an MPS server has 48 clients at most
-        judge_table_2(bench, kernels, table_2)
+    if TABLE_2 in parts:
+        with bench.report.guard(TABLE_2):
+            judge_table_2(bench, kernels, table_2)
     judge_results(bench, kernels)

@@ -33,6 +33,7 @@ RATED = Tenant("rated", "high")
 BOUNDED = Tenant("bounded", "low", sms=60)
 TENANTS = (*SLOTS, RATED, Tenant("partner", "low"), BOUNDED, Tenant("plain-a", "low"), Tenant("plain-b", "low"))
 
+PARTS = "ptx", "closed", "service"  # of --parts
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9)
 PARTNERS_OF = {"mps": 6, "timeslice": 3}  # how many of them
 SENSITIVE_US, PARTNER_US = 500, 2000  # of a launch
@@ -80,16 +81,20 @@ def said(bench):
 
 
 class Found:
-    """By rate and pair: what the sensitive client had of its speed alone, what its partner had of its own; per cent."""
+    """By rate and pair: what the sensitive client had of its speed alone, what its partner had of its own; per cent. What there is
+    is judged at the end of a `with` statement, whatever ends it."""
 
     def __init__(self, bench, what):
         self.bench, self.what, self.rows = bench, what, {}
 
     def add(self, rate, pair, had, left, more=""):
         self.rows.setdefault(rate, {})[pair] = (had, left)
-        print(f"    {self.what}, {pair}: {rate or 'none'}: has {had:.1f} %, the partner {left:.1f} %{more}", flush=True)
+        self.bench.report.add(f"{self.what}, {pair}, {rate}: has", round(had, 1), " %", baselines=f"the partner {left:.1f} %{more}")
 
-    def judge(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         for rate, pairs in self.rows.items():
             short = {pair: 100 * rate - had for pair, (had, _) in pairs.items()}
             worst = max(short, key=short.get)
@@ -114,28 +119,27 @@ def ptx(bench):
     names = sample(PARTNERS, 1 if bench.node.simulated else PARTNERS_OF[bench.mode])
     if len(names) < len(PARTNERS):
         bench.report.cut(f"{len(names)} of {len(PARTNERS)} partners")
-    high, found = job(SENSITIVE, SENSITIVE_US, RATED.name), Found(bench, f"PTX, {SENSITIVE}")
+    high, base = job(SENSITIVE, SENSITIVE_US, RATED.name), {}
     for mode in (pool.base, "Weir"):
         pool.ensure(mode, [high, *(PARTNERS[name] for name in names)])
-    base = {}
     high_alone, high_plain = (rates_of(bench, mode, [high])[0] for mode in ("Weir", pool.base))
-    for name in names:
-        low = PARTNERS[name]
-        alone = [high_alone, rates_of(bench, "Weir", [low])[0]]
-        plain = [high_plain, rates_of(bench, pool.base, [low])[0]]
-        base[name] = [100 * r / a for r, a in zip(rates_of(bench, pool.base, [high, low]), plain)]
-        for rate in (0, *RATES):
-            set_rate(bench, rate)
-            both = rates_of(bench, "Weir", [high, low])
-            had, left = (100 * r / a for r, a in zip(both, alone))
-            if rate:
-                found.add(rate, name, had, left, f"; the agent says {said(bench)}")
-            else:
-                base[name] += [had, left]
-        set_rate(bench, 0)
+    with Found(bench, f"PTX, {SENSITIVE}") as found:
+        for name in names:
+            low = PARTNERS[name]
+            alone = [high_alone, rates_of(bench, "Weir", [low])[0]]
+            plain = [high_plain, rates_of(bench, pool.base, [low])[0]]
+            base[name] = [100 * r / a for r, a in zip(rates_of(bench, pool.base, [high, low]), plain)]
+            for rate in (0, *RATES):
+                set_rate(bench, rate)
+                both = rates_of(bench, "Weir", [high, low])
+                had, left = (100 * r / a for r, a in zip(both, alone))
+                if rate:
+                    found.add(rate, name, had, left, f"; the agent says {said(bench)}")
+                else:
+                    base[name] += [had, left]
+            set_rate(bench, 0)
     text = ", ".join(f"{name} {a:.0f}:{b:.0f}, {c:.0f}:{d:.0f}" for name, (a, b, c, d) in base.items())
     bench.report.add(f"PTX, {SENSITIVE} and partner without a rate: {pool.base}, Weir", text)
-    found.judge()
     pool.leave_all()
 
 
@@ -269,13 +273,16 @@ def judge_service(bench, scene):
     service.network.leave()
 
 
-def closed(bench):
+def closed(bench, parts):
     with Clock() as clock:
         scene = Closed(bench, clock)
         try:
-            judge_closed(bench, scene)
-            if bench.mode == "mps":
-                judge_service(bench, scene)
+            if "closed" in parts:
+                with bench.report.guard("closed"), Found(bench, "closed") as found:
+                    measure_closed(bench, scene, found)
+            if "service" in parts and bench.mode == "mps":
+                with bench.report.guard("service"):
+                    judge_service(bench, scene)
         finally:
             bench.node.change_tenants({RATED.name: {"rate": 0}})
             loops.end_node(bench, scene.all)
@@ -287,8 +294,8 @@ def alone(scene, names):
     return [(parts[0], rates[0]) for parts, rates, _ in found]
 
 
-def judge_closed(bench, scene):
-    found, way = Found(bench, "closed"), "MPS" if bench.mode == "mps" else "time-slicing"
+def measure_closed(bench, scene, found):
+    way = "MPS" if bench.mode == "mps" else "time-slicing"
     for names in CLOSED:
         pair, seen = "+".join(names), []
         before = alone(scene, names)
@@ -307,10 +314,12 @@ def judge_closed(bench, scene):
             else:
                 text.append(f"Weir {had:.1f}:{left:.1f}")
         bench.report.add(f"closed, {pair} without a rate", "; ".join(text))
-    found.judge()
 
 
 def run(bench):
-    ptx(bench)
-    if not bench.node.simulated:
-        closed(bench)
+    parts = bench.part_of(PARTS)
+    if "ptx" in parts:
+        with bench.report.guard("ptx"):
+            ptx(bench)
+    if parts != ["ptx"] and not bench.node.simulated:
+        closed(bench, parts)

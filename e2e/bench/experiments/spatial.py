@@ -24,6 +24,7 @@ BOUNDS = {
     "ResNet-50, p99": at_most(1.1), "ResNet-50, LOW's rate": at_least(1.3, "x"),
 }  # fmt: skip
 BASELINES = ("LOW alone", "HIGH alone", "MPS", "temporal preemption")
+WAYS = "MPS", "temporal", "spatial"
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 
@@ -41,13 +42,14 @@ SERVED = 2  # of these, as many run below the services
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
 SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
 POINT, POINT_SETTLE = 0.15, 0.1  # seconds of a measurement of the curve; before that
-AGAIN = 2  # further measurements of `needed` and the best point, where `needed` misses the bound
+AGAIN = 4  # further measurements of `needed` and the best point, where `needed` misses the bound
 CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and nothing is measured again
 SWEEP_SECONDS = 200  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
-GAP_MS, REQUESTS_SECONDS, TURNS = 8, 2.0, 3  # of requests: alone and in each way, in turns, since the host varies
-REQUESTS_SETTLE, AGAIN_SETTLE = 2.5, 0.3  # before the first: HIGH finds out whether a part of the SMs will do; before others
+GAP_MS, REQUESTS_SECONDS, TURNS = 8, 1.0, 6  # of requests: alone and in each way, in turns, since the host varies
+REQUESTS_COMPARE, REQUESTS_SETTLE = 3.5, 0.3  # before the first spatial ones: HIGH finds out whether a part of the SMs will do; before others
+AROUND = 0.5  # seconds of LOW's work behind the requests beside it
 
 
 def trivial(pool, name, tenant="", sms=0):
@@ -76,9 +78,9 @@ def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE):
 
 
 def pairs(bench, lows, highs):
-    """LOW to rows of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same). Without Weir one LOW is there at a time: a server
-    has 48 clients at most."""
-    pool, found = pool_of(bench), {}
+    """Yields (LOW, rows by HIGH of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same)). Each pair is reported at once.
+    Without Weir one LOW is there at a time: a server has 48 clients at most."""
+    pool = pool_of(bench)
     pool.ensure("MPS", [jobs[0] for jobs in highs.values()])
     for a, low in lows.items():
         pool.ensure("MPS", [low])
@@ -91,14 +93,26 @@ def pairs(bench, lows, highs):
             both.append(beside(bench, "Weir", low, jobs[2], settle=SETTLE + COMPARES))
             lost = [1 - rate / of for (_, rate), of in zip(both, (plain, alone, alone))]
             rows[b] = [us for us, _ in both], lost
-            told = ", ".join(f"{us:.0f} us and {100 * part:.1f} %" for us, part in zip(rows[b][0], lost))
-            print(f"    {a}_{b}: MPS, temporal, spatial: HIGH's time and LOW's loss {told}", flush=True)
-        found[a] = rows
+            told = ", ".join(f"{mode} {us:.0f} us and {100 * part:.1f} %" for mode, us, part in zip(WAYS, rows[b][0], lost))
+            bench.report.add(f"{a}_{b}: LOW's loss, spatial", round(100 * lost[2], 1), " %", baselines=f"HIGH's time and LOW's loss: {told}")
+        yield a, rows
         pool.leave("MPS", [low])
         evictions = pool.clients([low])[0]["evictions"]
         print(f"    {a}: {evictions} evictions so far", flush=True)
     pool.leave("MPS", [jobs[0] for jobs in highs.values()])
-    return found
+
+
+def measure_pairs(bench, lows, highs):
+    """What there is is judged, whatever ends the measurements."""
+    found = {}
+    try:
+        for a, rows in pairs(bench, lows, highs):
+            found[a] = rows
+    finally:
+        if len(found) < len(lows):
+            bench.report.cut(f"the pairs of {len(found)} of {len(lows)} LOWs")
+        if found:
+            judge_pairs(bench, found)
 
 
 def judge_pairs(bench, found):
@@ -142,36 +156,42 @@ def curve(bench, low, jobs, whole):
     return times
 
 
-def curves_of(bench, lows, b, jobs, whole, until):
-    """The curves of one HIGH beside each LOW; none is begun after the time @until. Each is reported at once."""
-    curves = {}
+def curves_of(bench, lows, b, jobs, whole, until, curves):
+    """The curves of one HIGH beside each LOW, into @curves; none is begun after the time @until. Each is reported at once."""
     for a, low in lows.items():
         if a == b or time.monotonic() > until:
             continue
         times = curves[a, b] = curve(bench, low, jobs, whole)
         bench.report.add(f"{a}_{b}: needed against the best number of SMs", round(times["needed"] / min(times.values()), 3), "x",
                          baselines=", ".join(f"{of} {us:.1f} us" for of, us in times.items()))  # fmt: skip
-    return curves
 
 
 def sweep(bench, lows, highs, sms, whole):
     """As in FLEP's figure 16, each pair. @highs: HIGH to its jobs: plain, `whole`, `needed`. @whole: the GPU's SMs.
     Clients that ask for a number of SMs are there for one HIGH at a time: MPS keeps some of very many waiting."""
     pool, curves, until = pool_of(bench), {}, time.monotonic() + SWEEP_SECONDS
-    for b in sorted(highs, key=lambda b: b not in dict(SHOWN)):
-        several = {n: trivial(pool, b, NEEDED.name, n) for n in sms}
-        pool.ensure("Weir", list(several.values()))
-        curves |= curves_of(bench, lows, b, {whole: highs[b][2], "needed": highs[b][2]} | several, whole, until)
-        pool.leave("Weir", list(several.values()))
+    try:
+        for b in sorted(highs, key=lambda b: b not in dict(SHOWN)):
+            several = {n: trivial(pool, b, NEEDED.name, n) for n in sms}
+            pool.ensure("Weir", list(several.values()))
+            curves_of(bench, lows, b, {whole: highs[b][2], "needed": highs[b][2]} | several, whole, until, curves)
+            pool.leave("Weir", list(several.values()))
+    finally:
+        asked = sum(a != b for a in lows for b in highs)
+        if len(curves) < asked:
+            bench.report.cut(f"the curves of {len(curves)} of {asked} pairs; none is begun after {SWEEP_SECONDS} s")
+        if curves:
+            judge_curves(bench, curves, sorted([*sms, whole]), whole)
+
+
+def judge_curves(bench, curves, by_sms, whole):
+    """@curves: (LOW, HIGH) to HIGH's time by SMs."""
     ratios = {pair: times["needed"] / min(times.values()) for pair, times in curves.items()}
-    bound, asked = BOUNDS["needed against the best"], sum(a != b for a in lows for b in highs)
+    bound = BOUNDS["needed against the best"]
     within, worst = sum(ratio <= bound.limit for ratio in ratios.values()), max(ratios, key=ratios.get)
     told = f"{within} of {len(ratios)} pairs within; mean {statistics.fmean(ratios.values()):.3f}x; worst {'_'.join(worst)}"
     bench.report.judge("needed against the best number of SMs, the worst pair", ratios[worst], bound, told)
-    if len(curves) < asked:
-        bench.report.cut(f"the curves of {len(curves)} of {asked} pairs: {SWEEP_SECONDS} s were over")
     if bench.plots:
-        by_sms = sorted([*sms, whole])
         shown = {f"{a}_{b}": [times["needed"] / times[n] for n in by_sms] for (a, b), times in curves.items() if (b, a) in SHOWN}
         plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", by_sms, shown)
 
@@ -246,7 +266,7 @@ class Requests:
         self.less += [ms - lost for ms, lost in zip(answer["ms"], answer["lost_ms"])]
 
     def take_beside(self, pool, client, low, settle):
-        around = Around(pool, low, settle + REQUESTS_SECONDS + 1)
+        around = Around(pool, low, settle + REQUESTS_SECONDS + AROUND)
         Requests().take(client, settle)
         with around:
             self.take(client, REQUESTS_SECONDS)
@@ -273,7 +293,8 @@ def networks(bench, lows):
         for turn in range(TURNS):
             alone.take(clients[0], REQUESTS_SECONDS)
             for client, way in zip(clients, both):
-                way.take_beside(pool, client, low, AGAIN_SETTLE if turn else REQUESTS_SETTLE)
+                compares = client is clients[1] and not turn
+                way.take_beside(pool, client, low, REQUESTS_COMPARE if compares else REQUESTS_SETTLE)
         rates = [statistics.fmean(way.rates) for way in both]
         judge_service(bench, what, a, free, rates, [way.p99 / alone.p99 for way in both], BOUNDS["ResNet-50, p99"], BOUNDS["ResNet-50, LOW's rate"])
         temporal, spatial = (way.p99_less / alone.p99_less for way in both)
@@ -294,9 +315,11 @@ def few_beside_large(bench, lows, parts):
     leaving = sum(client["leavesPart"] for client in pool.clients(lows.values()))
     bench.report.holds("LOW may leave a part of the GPU", leaving == len(lows), f"{leaving} of {len(lows)} clients")
     if PAIRS in parts:
-        judge_pairs(bench, pairs(bench, lows, highs))
+        with bench.report.guard(PAIRS):
+            measure_pairs(bench, lows, highs)
     if CURVES in parts:
-        sweep(bench, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
+        with bench.report.guard(CURVES):
+            sweep(bench, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
     pool.leave("Weir", governed)
 
 
@@ -307,11 +330,13 @@ def run(bench):
     lows = {a: papers.large(a) for a in LOWS[: 1 if short else None if few else SERVED]}
     pool.ensure("Weir", list(lows.values()))
     if few:
-        few_beside_large(bench, lows, parts)
+        with bench.report.guard("kernels of few blocks"):
+            few_beside_large(bench, lows, parts)
     some = dict(list(lows.items())[:SERVED])
     pool.leave("Weir", [low for a, low in lows.items() if a not in some])
     if SERVICE in parts:
-        few_blocks(bench, some)
+        with bench.report.guard(SERVICE):
+            few_blocks(bench, some)
     if NETWORKS not in parts:
         return
     if not importlib.util.find_spec("torch") or short:

@@ -266,11 +266,12 @@ def makespan(pool, mode, jobs, rounds, apart_ms):
 
 
 class Kernels:
-    """Workers of kernels, in each way of sharing, with their forms found. @alone: us of a round without Weir."""
+    """Workers of kernels, in each way of sharing, with their forms found. @alone: us of a round without Weir. @left: names of
+    kernels whose workers have left."""
 
     def __init__(self, bench, names, slices=True):
         self.pool = pool_of(bench)
-        self.plain, self.sliced, self.clients, self.alone, self.parts = {}, {}, {}, {}, {}
+        self.plain, self.sliced, self.clients, self.alone, self.parts, self.left = {}, {}, {}, {}, {}, set()
         if bench.node.simulated:
             bench.node.simulate("sm_blocks = 4\n")
         self.add(names, slices)
@@ -294,6 +295,14 @@ class Kernels:
             self.alone |= dict.fromkeys(filter(None, (job, sliced.get(name))), self.pool.alone["MPS", job])
             self.parts[name] = form(self.pool, self.clients, job)
             print(f"    {name}: {self.alone[job]:.0f} us, parts of an SM {json.dumps(self.parts[name])}", flush=True)
+
+    def leave_all_but(self, names):
+        """Each worker that leaves compares the results of a last round with the CPU's, and raises Failure if they differ."""
+        gone = {name: self.plain.pop(name) for name in self.names if name not in names}
+        sliced, self.sliced = list(self.sliced.values()), {}
+        self.left.update(gone)
+        self.pool.leave("Weir", [*gone.values(), *sliced])
+        self.pool.leave("MPS", list(gone.values()))
 
     def turns(self, jobs):
         """Speed-up over sequential of @jobs that take turns under Weir."""

@@ -1,13 +1,16 @@
 """The figures of one experiment, with bounds and verdicts, and the JSON that keeps them."""
 
+import contextlib
 import datetime
 import json
 import subprocess
 import time
+import traceback
 import typing
 
 PASS, FAIL, NOTE, NOT_RUN = "PASS", "FAIL", "", "not run"
 MUST_HOLD = "must hold"
+UNFINISHED = "it did not end"
 NEAR = 0.95
 CELL_MAX = 100  # characters of a printed cell: an error message must not push the figures away
 COLUMNS = ("experiment", "what", "figure", "bound", "verdict", "baselines of the same run")
@@ -47,17 +50,19 @@ def at_least(limit, unit=" %", timed=True):
 
 
 class Report:
-    """Rows as they stand in the JSON: what, figure, unit, bound, verdict, baselines."""
+    """Rows as they stand in the JSON: what, figure, unit, bound, verdict, baselines. @keep: is called with this report for each row.
+    @over: the experiment has done what it wanted to."""
 
-    def __init__(self, experiment, simulated=False):
+    def __init__(self, experiment, simulated=False, keep=lambda _: None):
         self.experiment, self.simulated, self.rows, self.cuts = experiment, simulated, [], []
-        self.began = time.monotonic()
+        self.began, self.keep, self.over = time.monotonic(), keep, False
 
     def add(self, what, figure, unit="", bound="", verdict=NOTE, baselines=""):
         """A row without a bound, unless one of the methods below fills it in."""
         row = {"what": what, "figure": figure, "unit": unit, "bound": str(bound), "verdict": verdict, "baselines": baselines}
         self.rows.append(row)
         print("  " + " | ".join(cell for cell in cells(self.experiment, row)[1:] if cell), flush=True)
+        self.keep(self)
 
     def judge(self, what, value, bound, baselines=""):
         good = bound.allows(value)
@@ -70,6 +75,15 @@ class Report:
 
     def failed(self, message):
         self.add(message, "", verdict=FAIL)
+
+    @contextlib.contextmanager
+    def guard(self, part=""):
+        """What fails in here is a row, and what comes behind it goes on."""
+        try:
+            yield
+        except Exception as error:
+            traceback.print_exc()
+            self.failed(": ".join(filter(None, (part, f"{type(error).__name__}: {error}"))))
 
     def skipped(self, why):
         self.add(why, "", verdict=NOT_RUN)
@@ -97,7 +111,7 @@ class Report:
             "driver": driver,
             "seconds": round(time.monotonic() - self.began),
             "rows": self.rows,
-            "cut": "; ".join(self.cuts),
+            "cut": "; ".join([*self.cuts, *([] if self.over else [UNFINISHED])]),
         }
 
 

@@ -13,7 +13,6 @@ import sys
 import tarfile
 import tempfile
 import time
-import traceback
 
 import bursts
 import experiment
@@ -150,7 +149,7 @@ class Runner:
         bench.seconds = self.options.seconds or usual
         for one in experiments:
             elapsed = time.monotonic() - self.began
-            bench.report = report.Report(one.name, self.options.simulated)
+            bench.report = report.Report(one.name, self.options.simulated, self.keep)
             self.reports.append(bench.report)
             if bench.seconds < usual:
                 bench.report.cut(f"{bench.seconds:g} s a measurement, not {usual:g}")
@@ -161,28 +160,31 @@ class Runner:
             else:
                 print(f"\n{one.name}: {one.shows} ({elapsed:.0f} s so far)", flush=True)
                 self.run_one(bench, one)
+            bench.report.over = True
             self.keep(bench.report)
 
     def run_one(self, bench, one):
         try:
-            one.run(bench)
-        except Exception as error:  # one experiment must not take the others with it
-            traceback.print_exc()
-            bench.report.failed(f"{type(error).__name__}: {error}")
+            with bench.report.guard():
+                one.run(bench)
         except KeyboardInterrupt:
-            is_empty = not bench.report.rows
-            bench.report.failed("interrupted")
-            if not is_empty:
-                self.keep(bench.report)
+            if bench.report.rows:
+                bench.report.failed("interrupted")
             raise
 
     def keep(self, of):
-        """After each experiment, so that its figures outlive whatever ends this program."""
+        """With each row, so that its figures outlive whatever ends this program, SIGKILL, too."""
         if of.count(report.NOT_RUN) == len(of.rows):
             return
         record = of.record(self.commit, self.options.command, self.machine)
-        (self.options.out / f"{of.experiment}.json").write_text(report.dump(record))
-        (self.options.out / "table.txt").write_text(report.table(self.reports) + "\n")
+        self.write(f"{of.experiment}.json", report.dump(record))
+        self.write("table.txt", report.table(self.reports) + "\n")
+
+    def write(self, name, text):
+        """The file is the former or the new one, whenever this program ends."""
+        new = self.options.out / f".{name}"
+        new.write_text(text)
+        new.replace(self.options.out / name)
 
     def keep_logs(self, node, name):
         path = self.options.out / f"logs-{name}.tar.gz"

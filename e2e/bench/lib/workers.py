@@ -169,8 +169,11 @@ class WorkerPool:
         self.alone[mode, job] = self.round_us(mode, job, settle if mode == "Weir" else 0.2)
 
     def leave(self, mode, jobs):
-        for job in jobs:
-            worker = self.workers.pop((mode, job))
+        """All end at the same time, as each first compares results with the CPU's."""
+        gone = {job: self.workers.pop((mode, job)) for job in jobs}
+        for worker in gone.values():
+            worker.client.process.stdin.close()
+        for job, worker in gone.items():
             worker.client.leave()
             if mode == "Weir" and not job.tenant:
                 self.slots.append(worker.tenant)
