@@ -54,7 +54,7 @@ static uint64_t share_of(const struct slice_rank *rank)
 uint64_t slice_for(const struct slice_rank *rank)
 {
 	if (rank->above && rank->n == 1)
-		return rank->below || rank->tight ? SLICE_BETWEEN : SLICE_BELOW;
+		return rank->below || rank->quick ? SLICE_BETWEEN : SLICE_BELOW;
 	if (rank->n > 1)
 		return share_of(rank);
 	return rank->below ? SLICE_ABOVE : SLICE_DEFAULT;

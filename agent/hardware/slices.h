@@ -9,8 +9,9 @@
  *  - Two groups with short slices that both have work switch all the time and get nothing done. So
  *    of several clients that are below others one at a time may have work (scheduler.c stops the
  *    others), and one that is above some and below others gets a longer slice than those.
- *  - So does one with a tight latency objective. Its first work runs while the client whose turn it
- *    was still leaves: with 50 us each, a request of 0.3 ms took 1 ms (H100).
+ *  - So does one with a tight latency objective, or with any if its work fits into such a slice.
+ * Its first work runs while the client whose turn it was still leaves: with 50 us each, a request
+ * of 0.3 ms took 1 ms (H100). Who comes from above waits for its slice, or for the end of its work.
  *  - Where a policy holds nobody, same-level clients below others get slices by weight as well, as
  *    short as the driver's: who comes waits for one of them.
  *  - A client with nobody above gets so long a slice that it is never interrupted by those below.
@@ -33,9 +34,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SLICE_DEFAULT 0u   /* the driver's, 2048 us */
-#define SLICE_BELOW   5u   /* us, as all that follow */
-#define SLICE_BETWEEN 500u /* above some, below others; or with a tight objective, below others */
+#define SLICE_DEFAULT 0u      /* the driver's, 2048 us */
+#define SLICE_BELOW   5u      /* us, as all that follow */
+#define SLICE_BETWEEN 500u    /* above some, below others; or with an objective, below others */
 #define SLICE_ABOVE   100000u /* above others; nobody of the same level, or only one at a time */
 /* Of several same-level clients, nobody above: the mean, and the shortest. */
 #define SLICE_SHARE     10000u
@@ -53,7 +54,7 @@
 
 struct slice_rank {
 	bool above, below; /* there are higher-level clients; lower-level ones */
-	bool tight;        /* it has a latency objective of some ms */
+	bool quick;        /* it has a tight objective, or one and work that fits into a slice */
 	bool steady;       /* all n always have work, and the policy ends that at once */
 	uint64_t mean;     /* us of same-level clients' slices; 0: no one says */
 	unsigned n;        /* clients of this level that share the GPU at the same time, this one

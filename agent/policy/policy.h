@@ -24,7 +24,9 @@
 #define POLICY_GAP          2000000ull /* ns: shorter gaps in a client's work may not be seen */
 /* ns that a switch costs in addition where the hardware stops held clients: both groups have
  * kernels then, and the hardware saves those of one (H100). */
-#define POLICY_STOP       270000ull
+#define POLICY_STOP 270000ull
+/* ns: work that is no longer is `quick`. It is one slice of the hardware (SLICE_BETWEEN). */
+#define POLICY_QUICK      500000ull
 #define POLICY_STATE_SIZE 40 /* bytes; a policy asserts that its type fits */
 
 struct coexec_memory;
@@ -45,11 +47,14 @@ struct policy_settings {
 /* What the run queue and the policy know of a client. Embedded in the client. */
 struct run_queue_entry {
 	uint8_t level;
-	uint64_t group;     /* of its container, whose clients may wait for each other; 0: none */
-	uint32_t weight;    /* at least 1 */
-	uint64_t slo;       /* ns from arrival of work to its start; 0: no objective */
-	uint64_t cost;      /* ns to evict it; 0: not known */
-	uint64_t lag;       /* ns until it runs where the hardware stops who is held */
+	uint64_t group;  /* of its container, whose clients may wait for each other; 0: none */
+	uint32_t weight; /* at least 1 */
+	uint64_t slo;    /* ns from arrival of work to its start; 0: no objective */
+	uint64_t cost;   /* ns to evict it; 0: not known */
+	uint64_t lag;    /* ns until it runs where the hardware stops who is held */
+	/* It has an objective, and its work is done sooner than the hardware would stop it and let
+	 * it go on. So it begins at once, but no more often than if it waited each time. */
+	bool quick;
 	uint64_t launches;  /* outstanding; at least 1 while it is active */
 	uint64_t remaining; /* ns of these, predicted; may be a lie */
 
@@ -63,6 +68,7 @@ struct run_queue_entry {
 	uint64_t left;           /* and when it ceased to be, the last time */
 	uint64_t busy_since;     /* without a gap of POLICY_GAP; 0: it was never active */
 	uint64_t waiting_since;  /* and when it began to wait */
+	uint64_t began;          /* its last run; 0: it had none */
 	uint64_t preempted;      /* times that another client took over from it. A counter */
 	struct run_queue_entry *prev, *next;
 

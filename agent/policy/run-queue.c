@@ -102,6 +102,7 @@ void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
 					  .slo = entry->slo,
 					  .cost = entry->cost,
 					  .lag = entry->lag,
+					  .quick = entry->quick,
 					  .preempted = entry->preempted};
 }
 
@@ -182,6 +183,7 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 	entry->slo = news->slo;
 	entry->cost = news->cost;
 	entry->lag = news->lag;
+	entry->quick = news->quick;
 	if (active && moves) {
 		enter(queues, entry);
 	} else if (active) {
@@ -217,7 +219,7 @@ static void start(struct run_queue *queue, struct run_queue_entry *entry, bool f
 	waiting_withdraw(queue, entry);
 	queue->forced = forced;
 	queue->current = entry;
-	queue->started = queue->now;
+	queue->started = entry->began = queue->now;
 	queue->used = 0;
 	queue->allowed = policy->quantum ? policy->quantum(entry) : POLICY_NEVER;
 	if (forced)

@@ -23,8 +23,8 @@
 void run_queues_init(struct run_queues *queues, const struct policy *policy,
 		     const struct policy_settings *settings, run_queues_hold_fn *hold);
 
-/* @entry's level, group, weight, slo and cost are filled in. The rest becomes zero, but its counter
- * goes on. */
+/* @entry's level, group, weight, slo, cost, lag and quick are filled in. The rest becomes zero, but
+ * its counter goes on. */
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry);
 /* Before it goes. */
 void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now);
@@ -35,7 +35,7 @@ void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, u
 void run_queues_ran(struct run_queue_entry *entry, uint64_t ns);
 /* charge.h's `extra`, or `refund` as a negative number. */
 void run_queues_correct(struct run_queue_entry *entry, int64_t ns);
-/* Takes @news' level, weight, objective and cost. */
+/* Takes @news' level, weight, objective, cost, lag, and whether it is quick. */
 void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 		       const struct run_queue_entry *news, uint64_t now);
 /* Decides. Returns when to decide next if nothing happens and all runs as predicted. Later costs

@@ -72,8 +72,9 @@ uint64_t waiting_due(const struct run_queue *queue, const struct run_queue_entry
 		lead += entry->lag + (queue->current ? policy_cost(queue->current) : 0) +
 			entry->slo / LEAD_PART;
 		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
-		if (entry->arrived + wait < due)
-			due = entry->arrived + wait;
+		uint64_t at = entry->quick ? larger(entry->arrived, entry->began + wait)
+					   : entry->arrived + wait;
+		due = smaller(due, at);
 	}
 	return due;
 }

@@ -116,7 +116,8 @@ struct client {
 	/* scheduler.c's. */
 	bool was_out;                /* client_is_out(), when its hold was written */
 	uint64_t reported_remaining; /* ns of work, at the last look */
-	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
+	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected, */
+	uint64_t much_until; /* and more than POLICY_QUICK of work at a time */
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
 	uint32_t yield;      /* its container's */

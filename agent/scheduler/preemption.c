@@ -39,11 +39,17 @@ static uint64_t mean_by_policy(const struct gpu *gpu)
 	return policy->slice ? policy->slice(&gpu->queues.settings) / NS_PER_US : 0;
 }
 
+/* The driver is not to be asked for anything meanwhile. */
+static bool has_quick_work(const struct run_queue_entry *entry)
+{
+	return entry->quick || objective_is_tight(entry->slo);
+}
+
 /* @own: a client of @level, or NULL: the level's server, in whose channel group its clients run. */
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
 	struct slice_rank rank = {.least = UINT64_MAX,
-				  .tight = own && objective_is_tight(own->tenant->slo),
+				  .quick = own && has_quick_work(&own->entry),
 				  .steady = gpu->queues.levels[level].sliced,
 				  .mean = mean_by_policy(gpu)};
 	uint64_t in_server = 0;
@@ -283,8 +289,8 @@ static void look_for_death(struct client *client, uint64_t now)
 		channels_forget(&client->channels);
 }
 
-/* The client is held for a tight objective whose work fits into one slice. A stop, or its end,
- * would interrupt that work, because the driver makes the GPU switch again. Requests of 0.3 ms took
+/* The client is held for an objective whose work fits into one slice. A stop, or its end, would
+ * interrupt that work, because the driver makes the GPU switch again. Requests of 0.3 ms took
  * 0.54 ms in the median on an H100, of which 0.16 is the switch; with stops, and a hold of 0.1 ms
  * at first, 0.77. So nothing is asked of the driver meanwhile. If a turn has just begun, the client
  * that had the turn before is not stopped yet, and the one that has it stays stopped. With that the
@@ -294,8 +300,7 @@ static bool makes_room_shortly(const struct client *client)
 {
 	const struct run_queue_entry *current = client->entry.queue->current;
 
-	return current && objective_is_tight(current->slo) &&
-	       current->remaining <= SLICE_BETWEEN * NS_PER_US;
+	return current && has_quick_work(current) && current->remaining <= POLICY_QUICK;
 }
 
 /* For how long it may go on. */

@@ -99,20 +99,27 @@ static uint64_t cost_of(const struct client *client)
 	return reported > before - before / 8 && reported < before + before / 8 ? before : reported;
 }
 
-static struct run_queue_entry describe(const struct client *client)
+/* It has an objective, and had no more work at a time lately than it gets done in one slice. */
+static bool is_quick(const struct client *client, uint64_t now)
+{
+	return client->tenant->slo && preemption_works(client) && now >= client->much_until;
+}
+
+static struct run_queue_entry describe(const struct client *client, uint64_t now)
 {
 	return (struct run_queue_entry){.level = client->level,
 					.group = (uintptr_t)client->tenant,
 					.weight = weight_of(client),
 					.slo = client->tenant->slo,
 					.cost = cost_of(client),
-					.lag = preemption_works(client) ? PREEMPTION_LAG_NS : 0};
+					.lag = preemption_works(client) ? PREEMPTION_LAG_NS : 0,
+					.quick = is_quick(client, now)};
 }
 
 static bool differs(const struct run_queue_entry *a, const struct run_queue_entry *b)
 {
 	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
-	       a->cost != b->cost || a->lag != b->lag;
+	       a->cost != b->cost || a->lag != b->lag || a->quick != b->quick;
 }
 
 static void refresh(struct gpu *gpu, uint64_t now)
@@ -122,7 +129,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 	min_rates_refresh(gpu, now);
 	contention_find_urgent(gpu);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
-		struct run_queue_entry news = describe(client);
+		struct run_queue_entry news = describe(client, now);
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->entry, &news))
 			run_queues_change(&gpu->queues, &client->entry, &news, now);
@@ -162,6 +169,21 @@ static bool is_no_turn(const struct client *client)
 	       gpu_slices(client->gpu, client->level);
 }
 
+/* What it reports changes now and then what the policy knows of it, and its slice. */
+static void follow_reports(struct client *client, uint64_t remaining, uint64_t now)
+{
+	bool quick = client->entry.quick;
+
+	if (remaining > POLICY_QUICK)
+		client->much_until = now + SCHEDULER_LONG_FOR;
+	if (cost_of(client) == client->entry.cost && is_quick(client, now) == quick)
+		return;
+	struct run_queue_entry news = describe(client, now);
+	run_queues_change(&client->gpu->queues, &client->entry, &news, now);
+	if (client->entry.quick != quick)
+		preemption_set_slices(client->gpu);
+}
+
 /* True: it has work. */
 static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
 {
@@ -174,10 +196,7 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 				atomic_load(&status->gpu_time), now);
 	if (client->gpu->queues.policy->plan)
 		workers_report(client);
-	if (cost_of(client) != client->entry.cost) {
-		struct run_queue_entry news = describe(client);
-		run_queues_change(&client->gpu->queues, &client->entry, &news, now);
-	}
+	follow_reports(client, remaining, now);
 	if (is_held_by_hand(client) && now >= client->held_until) {
 		client->held_until = 0;
 		write_hold(client, now);
@@ -360,7 +379,9 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 	if (!gpu->queues.policy)
 		begin(scheduler, gpu);
 	gpu->scheduler = scheduler;
-	client->entry = describe(client);
+	/* It is not known yet how much work it has. */
+	client->much_until = loop_now() + SCHEDULER_LONG_FOR;
+	client->entry = describe(client, loop_now());
 	run_queues_add(&gpu->queues, &client->entry);
 	record(scheduler, client);
 	refresh(gpu, loop_now());

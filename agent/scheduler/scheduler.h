@@ -14,7 +14,7 @@
 
 #define SCHEDULER_COSTLY   10ull          /* times settings.cost: the most that is believed */
 #define SCHEDULER_LONG_NS  2000000ull     /* a launch that no same-level client should wait for */
-#define SCHEDULER_LONG_FOR 10000000000ull /* after a long launch more are expected */
+#define SCHEDULER_LONG_FOR 10000000000ull /* so long more is expected: long launches, much work */
 #define SCHEDULER_HOLD_NS  1000000000ull  /* a hold ends then unless it is renewed */
 
 struct scheduler {

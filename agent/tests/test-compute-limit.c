@@ -358,6 +358,41 @@ static void test_short_request_between_turns(void **state)
 	assert_false(world.control[2].hold || world.clients[2].channels.stopped);
 }
 
+/* An objective that leaves time, of a client whose work fits into one slice: it begins at once, and
+ * nobody is stopped for it. With more work the client waits its time. */
+static void test_quick_requests(void **state)
+{
+	const uint64_t slice = SLICE_BETWEEN * NS_PER_US;
+
+	(void)state;
+	come_with_objective();
+	world.tenants[0].slo = 2 * OBJECTIVE_TIGHT;
+	change();
+	hardware.stands[2] = true;
+	work(0, slice);
+	look_after(MS / 10);
+	assert_true(world.control[0].hold); /* more may come */
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	work(0, 0);
+	look_after(SCHEDULER_LONG_FOR);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BETWEEN);
+	unsigned turn = world.control[1].hold ? 2 : 1;
+	hardware.stands[3 - turn] = true;
+	hardware.stands[turn] = false;
+	work(0, slice);
+	look_after(MS / 10);
+	assert_false(world.control[0].hold);
+	assert_true(room_is_made(turn));
+	work(0, 0);
+	look_after(MS / 10);
+	assert_false(world.control[turn].hold);
+	work(0, slice + 1);
+	look_after(MS / 10);
+	assert_true(world.control[0].hold);
+	assert_false(world.control[turn].hold);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -373,6 +408,7 @@ int main(void)
 		LIMIT_TEST(test_slices),
 		LIMIT_TEST(test_slices_of_ffs),
 		LIMIT_TEST(test_short_requests),
+		LIMIT_TEST(test_quick_requests),
 		LIMIT_TEST(test_short_request_between_turns),
 	};
 

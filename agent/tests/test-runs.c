@@ -116,12 +116,43 @@ static void test_lead_of_an_objective(void **unused)
 	assert_int_equal(due[1], due[0] - MS);
 }
 
+/* One whose work is done sooner than others could be stopped and let go on does not wait until it
+ * must. But it gets no more turns by that than if it waited. */
+static void test_quick_work(void **unused)
+{
+	const uint64_t slo = 5 * MS, first = 100 * MS, second = first + MS;
+	const uint64_t wait = slo - slo / 20 - policy_defaults.late - policy_defaults.cost;
+	struct run_queues queues;
+
+	(void)unused;
+	run_queues_init(&queues, policy_find("wfq"), &policy_defaults, hold);
+	clients[0] = (struct run_queue_entry){.weight = 100};
+	clients[1] = (struct run_queue_entry){.weight = 100, .slo = slo, .quick = true};
+	run_queues_add(&queues, &clients[0]);
+	run_queues_add(&queues, &clients[1]);
+	run_queues_work(&queues, &clients[0], 1, 1000 * MS, first);
+	run_queues_decide(&queues, first);
+	run_queues_work(&queues, &clients[1], 1, MS / 2, first);
+	run_queues_decide(&queues, first);
+	assert_ptr_equal(queues.levels[0].current, &clients[1]);
+	assert_true(clients[0].held);
+	run_queues_work(&queues, &clients[1], 0, 0, second);
+	run_queues_decide(&queues, second);
+	assert_ptr_equal(queues.levels[0].current, &clients[0]);
+	run_queues_work(&queues, &clients[1], 1, MS / 2, second);
+	assert_int_equal(run_queues_decide(&queues, second), first + wait);
+	assert_ptr_equal(queues.levels[0].current, &clients[0]);
+	run_queues_decide(&queues, first + wait);
+	assert_ptr_equal(queues.levels[0].current, &clients[1]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_change_of_level),
 		cmocka_unit_test(test_rest_of_run),
 		cmocka_unit_test(test_lead_of_an_objective),
+		cmocka_unit_test(test_quick_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,9 @@ static void test_levels(void **state)
 		{{.above = true, .n = 3, .weight = 100, .weights = 300, .least = 100}, SLICE_AMONG},
 		{{.above = true, .below = true, .n = 1, .weight = 1, .weights = 1, .least = 1},
 		 SLICE_BETWEEN},
-		{{.above = true, .tight = true, .n = 1, .weight = 1, .weights = 1, .least = 1},
+		{{.above = true, .quick = true, .n = 1, .weight = 1, .weights = 1, .least = 1},
 		 SLICE_BETWEEN},
-		{{.tight = true, .n = 1, .weight = 1, .weights = 1, .least = 1}, SLICE_DEFAULT},
+		{{.quick = true, .n = 1, .weight = 1, .weights = 1, .least = 1}, SLICE_DEFAULT},
 	};
 
 	(void)state;
