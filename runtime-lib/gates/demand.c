@@ -97,6 +97,20 @@ static void learn_gap(struct client *client, uint64_t gap)
 	atomic_store(&demand_of(client)->gap, mean ? mean - mean / 4 + gap / 4 : gap);
 }
 
+/* A launch came at @now: what is finished later is idle from then on. */
+static void end_idle(struct client *client, uint64_t now)
+{
+	uint64_t idle = atomic_exchange(&demand_of(client)->idle_since, 0);
+
+	if (idle && now > idle)
+		learn_gap(client, now - idle);
+}
+
+void demand_goes_on(struct client *client)
+{
+	end_idle(client, client_now());
+}
+
 /* ns that demand stays for the next launch; 0: it is not expected soon. */
 static uint64_t linger(const struct client *client)
 {
@@ -121,12 +135,10 @@ void demand_set(struct client *client, const struct level_binding *binding, uint
 		uint32_t sms)
 {
 	struct demand *demand = demand_of(client);
-	uint64_t idle = atomic_load(&demand->idle_since), now = client_now(), none = 0;
+	uint64_t now = client_now(), none = 0;
 
-	if (idle && now > idle)
-		learn_gap(client, now - idle);
+	end_idle(client, now);
 	speculation_came_true(client, binding, now);
-	atomic_store(&demand->idle_since, 0);
 	if (!atomic_load(&demand->since))
 		atomic_compare_exchange_strong(&demand->since, &none, now);
 	show(client, binding, now, sms);

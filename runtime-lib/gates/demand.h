@@ -45,15 +45,22 @@ void demand_set(struct client *client, const struct level_binding *binding, uint
 /* The bits are set: from now on they are for work that needs more SMs. */
 void demand_grow(struct client *client, const struct level_binding *binding, uint32_t sms);
 
-/* Launch path, after the stream's `begun` has grown: two loads when the bits are set already. */
+/* The bits are set, and stood for the next launch only: it has come. */
+void demand_goes_on(struct client *client);
+
+/* Launch path, after the stream's `begun` has grown: a few loads when the bits are set already. */
 static inline void demand_raise(struct client *client, const struct level_binding *binding,
 				uint64_t predicted, uint32_t sms)
 {
 	/* seq_cst, as is the growth of `begun`: either we see that the bits were cleared, or the
 	 * thread that cleared them sees our launch and sets them again. */
-	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
+	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN) {
 		demand_set(client, binding, predicted, sms);
-	else if (sms_grows(client, sms))
+		return;
+	}
+	if (load_relaxed(&demand_of(client)->idle_since))
+		demand_goes_on(client);
+	if (sms_grows(client, sms))
 		demand_grow(client, binding, sms);
 }
 

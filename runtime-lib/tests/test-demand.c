@@ -323,6 +323,30 @@ static void a_burst_begins_with_the_launch(void **state)
 	gone(n);
 }
 
+/* Behind each launch demand stays for the next one, not only behind the first of several that come
+ * in time. */
+static void each_launch_ends_idleness(void **state)
+{
+	unsigned n = context_welcomed(1);
+	const uint64_t gap = 40 * NS_PER_US;
+
+	(void)state;
+	finish_work(n);
+	driver->streams_busy = 1;
+	launch(n);
+	assert_true(shown());
+	assert_int_equal(atomic_load(&demand_of(client)->idle_since), 0);
+	/* The work was seen finished, and demand stayed. */
+	atomic_store(&demand_of(client)->gap, gap);
+	atomic_store(&demand_of(client)->idle_since, client_now() - 2 * gap);
+	launch(n);
+	assert_int_equal(atomic_load(&demand_of(client)->idle_since), 0);
+	assert_true(atomic_load(&demand_of(client)->gap) > gap);
+	driver->streams_busy = 0;
+	finish_work(n);
+	gone(n);
+}
+
 static unsigned wakes_of_a_launch(unsigned n, uint32_t flags)
 {
 	finish_work(n);
@@ -432,6 +456,7 @@ int main(void)
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
 		cmocka_unit_test(bursts_are_told),
 		cmocka_unit_test(a_burst_begins_with_the_launch),
+		cmocka_unit_test(each_launch_ends_idleness),
 		cmocka_unit_test(with_a_minimum_rate_the_worker_wakes),
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
 		cmocka_unit_test(speculative_demand_ends_with_the_work_it_was_for),
