@@ -281,26 +281,35 @@ class Requests:
         return quantile(self.less, 0.99)
 
 
-def networks(bench, lows):
-    """ResNet-50, batch 1, called eagerly."""
-    pool, what = pool_of(bench), "ResNet-50, batch 1"
+def network_clients(bench):
+    """ResNet-50, batch 1, called eagerly: temporal, spatial."""
     argv = ["python3", str(PROGRAMS / "high.py"), "single"]
-    clients = [bench.node.start("requests", argv, tenant.name, True, stdin=subprocess.PIPE) for tenant in (WHOLE, NEEDED)]
+    return [bench.node.start("requests", argv, tenant.name, True, stdin=subprocess.PIPE) for tenant in (WHOLE, NEEDED)]
+
+
+def network(bench, a, low, clients):
+    """Requests of a network beside one LOW."""
+    pool, what = pool_of(bench), "ResNet-50, batch 1"
+    free, alone, both = beside(bench, "Weir", low, None)[1], Requests(), (Requests(), Requests())
+    for turn in range(TURNS):
+        alone.take(clients[0], REQUESTS_SECONDS)
+        for client, way in zip(clients, both):
+            compares = client is clients[1] and not turn
+            way.take_beside(pool, client, low, REQUESTS_COMPARE if compares else REQUESTS_SETTLE)
+    rates = [statistics.fmean(way.rates) for way in both]
+    judge_service(bench, what, a, free, rates, [way.p99 / alone.p99 for way in both], BOUNDS["ResNet-50, p99"], BOUNDS["ResNet-50, LOW's rate"])
+    temporal, spatial = (way.p99_less / alone.p99_less for way in both)
+    told = f"temporal {temporal:.2f}x; n={len(both[1].times)}; medians, p99: " + ", ".join(
+        f"{statistics.median(way.less):.2f}/{way.p99_less:.2f} of {statistics.median(way.times):.2f}/{way.p99:.2f} ms" for way in (alone, *both))  # fmt: skip
+    bench.report.judge(f"{what}, LOW={a}, less what its thread lost: HIGH's p99 against alone", spatial, BOUNDS["ResNet-50, p99"], told)
+
+
+def networks(bench, lows):
+    clients = network_clients(bench)
     for client in clients:
         client.wait_ready()
     for a, low in lows.items():
-        free, alone, both = beside(bench, "Weir", low, None)[1], Requests(), (Requests(), Requests())
-        for turn in range(TURNS):
-            alone.take(clients[0], REQUESTS_SECONDS)
-            for client, way in zip(clients, both):
-                compares = client is clients[1] and not turn
-                way.take_beside(pool, client, low, REQUESTS_COMPARE if compares else REQUESTS_SETTLE)
-        rates = [statistics.fmean(way.rates) for way in both]
-        judge_service(bench, what, a, free, rates, [way.p99 / alone.p99 for way in both], BOUNDS["ResNet-50, p99"], BOUNDS["ResNet-50, LOW's rate"])
-        temporal, spatial = (way.p99_less / alone.p99_less for way in both)
-        told = f"temporal {temporal:.2f}x; n={len(both[1].times)}; medians, p99: " + ", ".join(
-            f"{statistics.median(way.less):.2f}/{way.p99_less:.2f} of {statistics.median(way.times):.2f}/{way.p99:.2f} ms" for way in (alone, *both))  # fmt: skip
-        bench.report.judge(f"{what}, LOW={a}, less what its thread lost: HIGH's p99 against alone", spatial, BOUNDS["ResNet-50, p99"], told)
+        network(bench, a, low, clients)
     for client in clients:
         client.leave()
 
@@ -333,7 +342,8 @@ def run(bench):
         with bench.report.guard("kernels of few blocks"):
             few_beside_large(bench, lows, parts)
     some = dict(list(lows.items())[:SERVED])
-    pool.leave("Weir", [low for a, low in lows.items() if a not in some])
+    with bench.report.guard("results of the others"):
+        pool.leave("Weir", [low for a, low in lows.items() if a not in some])
     if SERVICE in parts:
         with bench.report.guard(SERVICE):
             few_blocks(bench, some)
