@@ -19,7 +19,7 @@ struct burst {
 	uint64_t gap_min_us, gap_max_us;
 	uint64_t copy_kib, hint_us;
 	double length_us;
-	bool priority, calibrate, graphs, replays, timed;
+	bool priority, calibrate, graphs, replays, timed, spans;
 	const char *log;
 
 	void *input; /* copied at the start of each request, and its destination; NULL: none */
@@ -137,10 +137,11 @@ static void log_request(const struct burst *burst, FILE *log, uint64_t ns,
 	fprintf(log, "%lld.%06ld %.1f", (long long)now.tv_sec, now.tv_nsec / 1000,
 		(double)ns / 1e3);
 	if (burst->timed)
-		fprintf(log, " %.1f %.1f %.1f %.1f %.1f %.1f %.1f", (double)parts->served / 1e3,
-			(double)parts->call / 1e3, (double)parts->starved / 1e3,
-			(double)parts->noticed / 1e3, (double)parts->delayed / 1e3,
-			(double)parts->slept / 1e3, (double)parts->released / 1e3);
+		fprintf(log, " %.1f %.1f %.1f %.1f %.1f %.1f %.1f %.2f",
+			(double)parts->served / 1e3, (double)parts->call / 1e3,
+			(double)parts->starved / 1e3, (double)parts->noticed / 1e3,
+			(double)parts->delayed / 1e3, (double)parts->slept / 1e3,
+			(double)parts->released / 1e3, (double)parts->spanned / 1e3);
 	fputc('\n', log);
 	fflush(log);
 }
@@ -232,6 +233,8 @@ int main(int argc, char **argv)
 		{"replays", OPTION_FLAG, &burst.replays,
 		 "replay a graph of the kernels in place of them"},
 		{"timed", OPTION_FLAG, &burst.timed, "print and log where the time went"},
+		{"spans", OPTION_FLAG, &burst.spans,
+		 "with --timed: log how long the GPU needed from its first launch on"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
 		{0},
 	};
@@ -245,6 +248,8 @@ int main(int argc, char **argv)
 		workload_fail("--copy-kib: more than a gigabyte");
 	if (burst.timed && (burst.graphs || burst.replays))
 		workload_fail("--timed, --graphs, --replays: a replay tells no times");
+	if (burst.spans && !burst.timed)
+		workload_fail("--spans: only with --timed");
 	if (burst.hint_us > 1000000)
 		workload_fail("--hint-us: more than a second");
 	if (!burst.requests)
@@ -265,7 +270,7 @@ int main(int argc, char **argv)
 
 	open_input(&burst);
 	if (burst.timed)
-		timed_init(&burst.timing, &spin, burst.kernels);
+		timed_init(&burst.timing, &spin, burst.kernels, burst.spans);
 	workload_ready(&w);
 	run(&burst, &w, &spin, &measured);
 	print(&burst, &spin, &measured, (double)(now_ns() - w.started) / 1e9);

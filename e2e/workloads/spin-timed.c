@@ -12,7 +12,7 @@
 
 extern const char spin_timed_ptx[];
 
-void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels)
+void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels, bool spans)
 {
 	void *times;
 
@@ -21,6 +21,8 @@ void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels)
 	CU(cuModuleGetFunction(&timed->kernel, timed->module, "spin_timed"));
 	CU(cuMemAlloc(&timed->ended, sizeof(uint32_t)));
 	CU(cuMemsetD32(timed->ended, 0, 1));
+	if (spans)
+		CU(cuEventCreate(&timed->front, CU_EVENT_DEFAULT));
 	CU(cuEventCreate(&timed->first, CU_EVENT_DEFAULT));
 	CU(cuEventCreate(&timed->last, CU_EVENT_DEFAULT));
 	CU(cuMemAllocHost(&times, kernels * sizeof(*timed->times)));
@@ -37,6 +39,8 @@ void timed_deinit(struct timed *timed)
 	free(timed->launched);
 	free(timed->lengths);
 	CU(cuMemFreeHost((void *)timed->times));
+	if (timed->front)
+		CU(cuEventDestroy(timed->front));
 	CU(cuEventDestroy(timed->last));
 	CU(cuEventDestroy(timed->first));
 	CU(cuMemFree(timed->ended));
@@ -70,6 +74,8 @@ void timed_launch(struct timed *timed, uint64_t k, CUstream stream)
 	CUdeviceptr times = (CUdeviceptr)(uintptr_t)timed->times[k];
 	void *parameters[] = {&spin->state, &spin->iterations, &timed->ended, &times};
 
+	if (!k && timed->front)
+		CU(cuEventRecord(timed->front, stream));
 	CU(cuLaunchKernel(timed->kernel, spin->blocks, 1, 1, spin->threads, 1, 1, 0, stream,
 			  parameters, NULL));
 	spin->launches++;
@@ -101,15 +107,20 @@ static uint64_t passed(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
+static uint64_t between(CUevent from, CUevent to)
+{
+	float ms;
+
+	CU(cuEventElapsedTime(&ms, from, to));
+	return (uint64_t)((double)ms * 1e6);
+}
+
 /* How much later the last event came than its kernel's end, compared with the first one: both
  * events are what the driver waits for, and their times are the GPU's. */
 static uint64_t released(const struct timed *timed)
 {
-	float ms;
-
-	CU(cuEventElapsedTime(&ms, timed->first, timed->last));
 	return passed(timed->times[timed->kernels - 1][1] - timed->times[0][1],
-		      (uint64_t)((double)ms * 1e6));
+		      between(timed->first, timed->last));
 }
 
 static int compare(const void *left, const void *right)
@@ -143,6 +154,7 @@ struct timed_parts timed_end(struct timed *timed, uint64_t begin, uint64_t end)
 	}
 	parts.kernel = median_length(timed);
 	parts.kernels = timed->times[timed->kernels - 1][1] - timed->times[0][0];
+	parts.spanned = timed->front ? between(timed->front, timed->last) : 0;
 	parts.noticed = passed(before, end);
 	parts.released = smaller(released(timed), parts.noticed);
 	parts.served = passed(parts.call + parts.starved + parts.noticed, end - begin);

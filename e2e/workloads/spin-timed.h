@@ -18,6 +18,9 @@ struct timed_parts {
 	/* Of all that, the thread waited for something else, or the machine's host had its CPU. */
 	uint64_t slept;
 	uint64_t kernels; /* from the first one's begin to the last one's end, on the GPU */
+	/* The same from the moment when the GPU came to the first launch, whoever it ran then; 0:
+	 * not asked for. */
+	uint64_t spanned;
 	uint64_t kernel; /* the median of the kernels: a lower clock changes it, a pause does not */
 };
 
@@ -26,6 +29,7 @@ struct timed {
 	CUmodule module;
 	CUfunction kernel;
 	CUdeviceptr ended;
+	CUevent front;       /* in front of the first launch; NULL: not asked for */
 	CUevent first, last; /* behind these launches of the request */
 	uint64_t kernels;
 	volatile uint64_t (*times)[2]; /* GPU: begin and end of each launch of the request */
@@ -37,8 +41,9 @@ struct timed {
 	uint64_t ran, waited; /* when the request began */
 };
 
-/* @kernels: of a request. By the thread that sends the requests. */
-void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels);
+/* @kernels: of a request. @spans: `spanned` is asked for, which takes an event more. By the thread
+ * that sends the requests. */
+void timed_init(struct timed *timed, struct spin *spin, uint64_t kernels, bool spans);
 void timed_deinit(struct timed *timed);
 
 void timed_begin(struct timed *timed);

@@ -4,6 +4,7 @@ second pod of its kind. HIGH shares the GPU and sleeps. Which forms a process ha
 Processes of one kind differ by a per cent or two, also without Weir. So a settled round takes the median of all of them:
 the first one and the second ones, with Weir or without."""
 
+import math
 import re
 import statistics
 import subprocess
@@ -22,7 +23,8 @@ SIMULATED = True
 FIRST = 20  # rounds
 SECONDS = 0.4  # of rounds, when all is settled
 SETTLE, SETTLE_MAX = 1.0, 4.0  # seconds of rounds until the first process is taken as settled
-STARTS = 2  # of the second process; the better one counts, as HIGH may wake up in the other
+STARTS = 2  # without Weir; and of the second process, unless its first start is good: HIGH may wake up in one
+ENOUGH = 300  # seconds; the benchmarks that are left then are cut. One takes about 7
 HIGH_SLEEPS = ("--gap-min-us", "12000000", "--gap-max-us", "15000000")  # a client idle for 20 s would not count
 LEAD = 30_000_000  # ns from a command to the begin of its rounds
 ENDLESS = ("work-queue", "polling-server", "endless-simulation")
@@ -129,15 +131,17 @@ def measure(bench, name):
         process.settle(0.2 if simulated else SETTLE)
         usual = a_round(process.rounds(seconds))
     want = settled(process.client.errors)
-    starts = [start_again(bench, name, seconds, want) for _ in range(1 if simulated else STARTS)]
-    first, _, wrong = min(starts)
-    usual = statistics.median([usual, *(settled_us for _, settled_us, _ in starts)])
-    plain_first, plain_usual = min(plain)[0], statistics.median(settled_us for _, settled_us in plain)
     # Without Weir the first rounds are slower, too: the driver loads code then.
-    ratio = first / usual / (plain_first / plain_usual)
+    plain_first, plain_usual = min(plain)[0], statistics.median(settled_us for _, settled_us in plain)
+    bound, starts, ratio = BOUNDS["first 20 rounds against settled"], [], math.inf
+    while len(starts) < (1 if simulated else STARTS) and (ratio > bound.limit or wrong):
+        starts.append(start_again(bench, name, seconds, want))
+        first, _, wrong = min(starts)
+        middle = statistics.median([usual, *(settled_us for _, settled_us, _ in starts)])
+        ratio = first / middle / (plain_first / plain_usual)
     bench.report.judge(
-        f"{name}, first {FIRST} rounds against settled", ratio, BOUNDS["first 20 rounds against settled"],
-        f"{first:.0f} us, settled {usual:.0f} us; without Weir {plain_first:.0f} us, {plain_usual:.0f} us; "
+        f"{name}, first {FIRST} rounds against settled", ratio, bound,
+        f"{first:.0f} us, settled {middle:.0f} us; without Weir {plain_first:.0f} us, {plain_usual:.0f} us; "
         f"{len(want)} kernels settled, otherwise at first: {', '.join(wrong) or 'none'}",
     )
     return len(want), sum(len(wrong) for *_, wrong in starts) / len(starts)
@@ -152,14 +156,18 @@ def benchmarks(bench):
 
 
 def run(bench):
+    left, counts, until = list(bench.part_of(benchmarks(bench))), [], time.monotonic() + ENOUGH
     bench.node.ensure_mps()
     bench.node.renew_agent()
     high = bench.node.start("burst", bench.burst_argv(1 << 40, extra=HIGH_SLEEPS), HIGH, True)
     try:
         high.wait_ready()
-        counts = [measure(bench, name) for name in bench.part_of(benchmarks(bench))]
+        while left and time.monotonic() < until:
+            counts.append(measure(bench, left.pop(0)))
     finally:
         high.kill()  # it would sleep on
+    if left:
+        bench.report.cut(f"not measured: {', '.join(left)}")
     kernels, wrong = sum(count for count, _ in counts), sum(count for _, count in counts)
     bench.report.judge(
         "kernels whose first launch has the settled form", 100 * (1 - wrong / kernels) if kernels else 0,

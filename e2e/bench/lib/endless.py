@@ -12,6 +12,7 @@ from node import Failure
 from watch import records
 
 TIMED = ("--timed",)  # of a burst: see Request
+SPANS = ("--timed", "--spans")
 
 
 # Fields of Request, in words.
@@ -26,7 +27,8 @@ class Request:
     """@at: s from the begin of the time that was asked for to the request's end; all others us. Those after @us only
     of a client with TIMED (spin-timed.h): @served by the GPU; lost before the first launch (@call), between launches
     (@starved) and after the last kernel's end (@noticed, of which @released by the GPU itself); of all that, the time
-    in which HIGH's thread had no CPU (@delayed), and in which it waited, or its CPU was stolen (@slept)."""
+    in which HIGH's thread had no CPU (@delayed), and in which it waited, or its CPU was stolen (@slept). @spanned, with
+    SPANS: on the GPU, from where it came to the first launch to the last kernel's end."""
 
     at: float
     us: float
@@ -37,6 +39,7 @@ class Request:
     delayed: float = 0
     slept: float = 0
     released: float = 0
+    spanned: float = 0
 
     @property
     def began(self):

@@ -40,7 +40,7 @@ timed() { # REQUESTS CONDITION OPTION...
     ends_with 0 "$B/bin/burst" --requests 4 --kernels 3 --gap-min-us 0 --gap-max-us 1000 --timed \
         --log "$tmp/requests" "$@" &&
         cp "$tmp/requests" "$tmp/out" &&
-        awk "NF != 9 || \$9 > \$6 || (\$2 - \$3 - \$4 - \$5 - \$6) ^ 2 > 0.25 || \$3 <= 0 { bad = 1 } $condition { n++ }
+        awk "NF != 10 || \$9 > \$6 || (\$2 - \$3 - \$4 - \$5 - \$6) ^ 2 > 0.25 || \$3 <= 0 { bad = 1 } $condition { n++ }
             END { exit bad || NR != 4 || n != $requests }" "$tmp/requests"
 }
 timed_late() { # LAUNCH CONDITION
@@ -61,6 +61,8 @@ check "burst --timed: how long the kernels took" says_gpu_time
 check "burst --timed: a request held up by its thread before a launch" timed_late 7 '$4 > 300000 && $8 > 300000'
 check "burst --timed: one held up between launches" timed_late 8 '$5 > 300000 && $8 > 300000'
 check "burst --timed: requests that the GPU takes long for" timed 4 '$3 > 5000' --iterations 200000
+check "burst --timed --spans: the GPU's time from the first launch on" timed 4 '$10 > 0 && $10 < $2' --spans
+check "burst --timed: no such time without --spans" timed 4 '$10 == 0'
 check "filler" ends_with 0 "$B/bin/filler" --seconds 0.2
 check "filler notices a lost launch" notices 2 'wrong result' filler --seconds 0.2
 check "cooperative kernels of two priorities" ends_with 0 "$B/bin/cooperative-pair"
