@@ -96,6 +96,10 @@ def run(bench):
     scene.pool.leave("Weir", [*scene.others, scene.first])
 
 
+def in_time(us, limit):
+    return 100 * sum(t <= limit for t in us) / len(us)
+
+
 def judge_objective(bench, scene, slo):
     pool, requester = scene.pool, Job("reduction", "small", f"slo-{slo}", 40)
     pool.ensure("Weir", [requester])
@@ -106,7 +110,10 @@ def judge_objective(bench, scene, slo):
     alone = pool.alone["Weir", requester]
     pool.leave("Weir", [requester])
 
-    us, first_us = ([t for _, times in some for t in times] for some in (got, priority))
+    # At each co-run's first request the others do not run yet: they begin at the same moment. All four clients' kernels come
+    # to an idle GPU, and before the agent hears of them it may switch three times. The row says what counts with these.
+    begins = [times[0] for _, times in got]
+    us, first_us = ([t for _, times in some for t in times[1:]] for some in (got, priority))
     all_, late = (b - a for a, b in zip(before, after))
     times = "/".join(f"{servers.quantile(some, q):.0f}" for some in (us, first_us) for q in (0.5, 0.99))
     shown = f"{all_} starts, {late} late; turnaround, and with a priority: {times} us, alone {alone:.0f} us"
@@ -115,7 +122,9 @@ def judge_objective(bench, scene, slo):
     limit = alone + scene.switch + OBJECTIVES[slo]
     over = sorted(round(t) for t in us if t > limit)
     told = f"{len(us)} requests; later than {limit:.0f} us: {' '.join(map(str, over[-SHOWN:])) or 'none'}"
-    bench.report.judge(f"latencySlo {slo}: done within it and the time alone", 100 * (1 - len(over) / len(us)), BOUNDS["done in time"], told)
+    with_begins = in_time(us + begins, limit)
+    told += f"; {with_begins:.2f} % with the first of each co-run, as the others begin: {' '.join(f'{t:.0f}' for t in begins)} us"
+    bench.report.judge(f"latencySlo {slo}: done within it and the time alone", in_time(us, limit), BOUNDS["done in time"], told)
     base = statistics.mean(work for work, _ in priority)
     mean, unsure = mean_against([work for work, _ in got], [work for work, _ in priority])
     each = "; under the priority ".join(", ".join(f"{100 * work / base:.2f}" for work, _ in some) for some in (got, priority))
