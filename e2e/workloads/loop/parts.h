@@ -24,23 +24,22 @@ struct parts {
 
 /* A loop leaves when all blocks on an SM have ended their pieces, which share the SM. So how soon
  * it leaves depends on the pieces and on the number of blocks. What is said here was measured on an
- * H100 in a trial: the time of all against the original's, and the longest of some tens of leaves.
+ * H100 in a trial: the time of all against the original's, and how long 99 of 100 leaves took.
  *
- * Threads of boxes on each SM:
- *   1344  1.017x  63 us
- *   1024  1.010x  52 us
- *    768  1.016x  43 us
- * Points in a piece, and threads on each SM:
- *   32  2048  1.057x  43 us
- *   64  2048  1.036x  65 us
- *   64  1536  1.035x  49 us
- * The loop's instructions for a pair were 8 % more than the original's then. With 1 to 2 % more it
- * took 0.962x, and 99 of 100 leaves took up to 53 us (loop-ports, commit 64e4e698). */
+ * Threads of boxes on each SM, in four passes:
+ *   896  0.988x  48 us
+ *   768  0.993x  43 us
+ *   640  1.014x  36 us
+ * Points in a piece, and threads on each SM (all at commit b8d300ac):
+ *   64  1536  0.965x  54 us
+ *   64  1280  0.982x  47 us
+ *   64  1024  1.054x  38 us
+ *   32  1536  0.986x  31 us */
 #define BOX_PIECE      3 /* boxes around */
 #define BOX_PIECES     (BOX_AROUND / BOX_PIECE)
-#define BOX_SM_THREADS 896
+#define BOX_SM_THREADS 768
 
-#define ANGLE_PIECE      64 /* other points */
+#define ANGLE_PIECE      32 /* other points */
 #define ANGLE_PIECES     (ANGLE_SEGMENT / ANGLE_PIECE)
 #define ANGLE_SM_THREADS 1536
 
