@@ -251,6 +251,7 @@ static void settle(struct autotuner *tuner, const char *why)
 	describe_all(tuner, why);
 	atomic_store(&tuner->best_ratio, best_ratio(tuner));
 	tuner->state = AUTOTUNE_SETTLED;
+	tuner->goes_on = false;
 	atomic_store(&tuner->comparing, 0);
 }
 

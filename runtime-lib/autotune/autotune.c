@@ -273,6 +273,9 @@ static void know_native(struct autotuner *tuner, const struct autotune_situation
 	    tuner->n >= CANDIDATES_MAX)
 		return;
 	tuner->goes_on = true;
+	/* While nobody waits the new ones may not be wanted, and the old ones are slow. */
+	atomic_store(&tuner->comparing, 0);
+	atomic_store(&tuner->in_use[WAITING_NOBODY], 0);
 	want_forms(tuner, at);
 }
 
