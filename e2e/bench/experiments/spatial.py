@@ -46,10 +46,10 @@ AGAIN = 4  # further measurements of `needed` and the best point, where `needed`
 CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and nothing is measured again
 SWEEP_SECONDS = 240  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
-BLOCKS_SECONDS, START = 1.5, 2.5  # of a measurement; until the service has started
+BLOCKS_SECONDS, WARM_UP = 2.5, 200  # of a measurement; requests of it that do not count, while HIGH finds out what is the fastest for it
 GAP_MS, REQUESTS_SECONDS, TURNS = 8, 1.0, 6  # of requests: alone and in each way, in turns, since the host varies
 REQUESTS_COMPARE, REQUESTS_SETTLE = 3.5, 0.3  # before the first spatial ones: HIGH finds out whether a part of the SMs will do; before others
-AROUND = 0.5  # seconds of LOW's work behind the requests beside it
+AROUND = 0.5  # seconds of LOW's work behind the service beside it
 
 
 def trivial(pool, name, tenant="", sms=0):
@@ -205,7 +205,7 @@ class Around:
         self.low.tell("endless", self.begin, self.begin + int(seconds * 1e9), DEPTH, 0)
 
     def __enter__(self):
-        self.since = time.monotonic_ns()
+        self.since = max(time.monotonic_ns(), self.begin)
         return self
 
     def __exit__(self, *_):
@@ -218,14 +218,15 @@ class Around:
 def burst(bench, pool, tenant, low, extra):
     """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone."""
     seconds = length(bench, BLOCKS_SECONDS)
-    extra = ("--size", str(2 if bench.node.simulated else BLOCKS), "--gap-min-us", "1000", "--gap-max-us", "2000", *extra)
-    around = Around(pool, low, START + seconds + 1) if low else None
+    blocks, warm_up = (2, 0) if bench.node.simulated else (BLOCKS, WARM_UP)
+    extra = ("--size", str(blocks), "--warm-up", str(warm_up), "--gap-min-us", "1000", "--gap-max-us", "2000", *extra)
     client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True)
     client.wait_ready()
     if not low:
         return client.result(), 0
-    with around:
-        result = client.result()
+    with Around(pool, low, seconds + AROUND) as around:
+        result = client.answer(seconds + 60)
+    client.wait_end(60)
     return result, around.rate
 
 
