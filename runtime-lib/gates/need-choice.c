@@ -211,8 +211,10 @@ void need_choice_work(struct client *client, struct tick *tick)
 	if (company)
 		atomic_store(&choices->company, company);
 	if (atomic_load(&choices->tried)) {
-		if (company != choices->beside)
+		if (company && company != choices->beside)
 			end(choices, now);
+		else if (!company) /* what is known stays, and they get used to the way again */
+			launch_in(choices, choices->trial.way, now);
 		else if (now >= choices->until)
 			choose(choices, choices->usual, now);
 		else if (now >= choices->from && atomic_load(&choices->launches) >= SKIPPED)

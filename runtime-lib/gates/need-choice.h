@@ -7,8 +7,9 @@
  * works below again, the last company counts. A kernel that cannot be measured, because other work
  * needs more anyway, keeps its usual way.
  *
- * Nothing is measured while nobody below has work, and of a client whose work never ends: it would
- * keep what it asked for last. */
+ * Nothing is measured while nobody below has work; a comparison goes on when the same company is
+ * back, as each may work for less time than a comparison takes. Nor is anything measured of a
+ * client whose work never ends: it would keep what it asked for last. */
 #pragma once
 
 #include "client/level-binding.h"

@@ -115,6 +115,30 @@ static void nothing_is_measured_while_nobody_is_below(void **state)
 	end_beside(n);
 }
 
+/* Else a client would try the first way again and again, and never know. */
+static void a_comparison_goes_on_after_a_pause_below(void **state)
+{
+	static const struct times slow = {90000, 70000};
+	unsigned n = begin_beside(7);
+	struct need_choices *choices = need_choices_of(client);
+
+	(void)state;
+	for (unsigned tries = 0; !atomic_load(&choices->measures); tries++) {
+		launch_timed(n, OTHER, &slow);
+		assert_true(tries < 4000);
+	}
+	atomic_store(&agent.control->company, 0);
+	assert_true(eventually(!atomic_load(&choices->measures)));
+	for (unsigned i = 0; i < 50; i++)
+		launch_timed(n, OTHER, &slow);
+	assert_true(is_tried());
+	assert_false(atomic_load(&choices->measures));
+	atomic_store(&agent.control->company, 7);
+	assert_true(compare(n, OTHER, &slow) >= NEED_TRIAL_SAMPLES);
+	assert_true(launch_timed(n, OTHER, &slow));
+	end_beside(n);
+}
+
 /* Work that needs the whole GPU goes before each of its launches. */
 static void what_other_work_hides_is_not_measured_for_long(void **state)
 {
@@ -254,6 +278,7 @@ int main(void)
 		cmocka_unit_test(what_is_slow_on_some_sms_gets_all),
 		cmocka_unit_test(what_is_as_fast_on_some_sms_does_with_them),
 		cmocka_unit_test(nothing_is_measured_while_nobody_is_below),
+		cmocka_unit_test(a_comparison_goes_on_after_a_pause_below),
 		cmocka_unit_test(what_other_work_hides_is_not_measured_for_long),
 		cmocka_unit_test(nothing_is_measured_while_the_work_never_ends),
 		cmocka_unit_test(work_that_is_done_as_soon_on_a_part_of_the_sms_does_with_it),
