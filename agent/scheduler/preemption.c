@@ -1,5 +1,6 @@
 #include "scheduler/preemption.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/process.h"
@@ -10,6 +11,8 @@
 
 #include "weir/base.h"
 #include "weir/log.h"
+
+static_assert(POLICY_QUICK == SLICE_BETWEEN * NS_PER_US, "quick work fits into a slice");
 
 /* Whether clients of @level leave each other turns. */
 static bool takes_turns(const struct gpu *gpu, uint8_t level)
