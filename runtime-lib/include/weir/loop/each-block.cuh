@@ -125,12 +125,12 @@ inline __device__ void loop::run_each_block(uint32_t *ticket, uint32_t total, Bo
 			n = detail::draw_first<Chunk>(ticket);
 		n = detail::each_until<Chunk>(*this, ticket, total, n, body);
 		ended = n >= total;
-		ready_ = !ended; /* it has more to do */
 		if (detail::first_thread())
 			block.number = n;
 	}
 	leaving();
-	leave_(ended);
+	const detail::knowledge known = {mask_(), !ended, 0, 0, 0}; /* ready: it has more to do */
+	leave_(ended, known);
 }
 
 template <uint32_t Chunk, class Body>

@@ -94,6 +94,26 @@ inline __device__ void barrier()
 	__syncthreads();
 }
 
+/* Addresses in shared memory have 32 bits. What lies there is aligned to 16 bytes. */
+inline __device__ uint32_t shared_address(const void *p)
+{
+	return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+template <class T> inline __device__ T &shared_at(uint32_t address)
+{
+	return *static_cast<T *>(__builtin_assume_aligned(__cvta_shared_to_generic(address), 16));
+}
+/* Two words in one access: the compiler would wait for the first one before it reads the other. */
+inline __device__ pair shared_pair(const void *p)
+{
+	pair words;
+	asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];"
+		     : "=l"(words.low), "=l"(words.high)
+		     : "r"(shared_address(p))
+		     : "memory");
+	return words;
+}
+
 inline __device__ bool is_aligned(const void *p, uint32_t to)
 {
 	return (reinterpret_cast<uintptr_t>(p) & (to - 1)) == 0;

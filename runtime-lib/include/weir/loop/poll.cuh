@@ -137,6 +137,7 @@ inline __device__ bool loop::look_(bool busy)
 	bool news = (close | done) != 0;
 	/* The next one to look acts on news. */
 	next_look_ = news ? 0 : clock64() + args.check_cycles;
+	detail::here().noted.next_look = next_look_;
 	return news;
 }
 

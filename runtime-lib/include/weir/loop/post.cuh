@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <new>
 #include <type_traits>
 
 #include "weir/loop/state.cuh"
@@ -17,54 +18,50 @@ namespace weir
 namespace detail
 {
 
-/* Each thread has its loop in a variable of the kernel. The compiler cannot know that in a
- * callback, and accesses to memory of an unknown kind take longer. */
-inline __device__ void is_local(const loop *l)
-{
-	__builtin_assume(__isLocal(l));
-}
-
 /* A state of so many bytes is copied to registers: accesses that are known to go to shared memory
  * take fewer instructions. */
 constexpr size_t state_copied = 32;
 
-/* @run(callback) with the callback in slot @i, which is an F. */
-template <class F, class Run> inline __device__ void with_state(loop &l, uint32_t i, Run run)
+/* @run(l, callback) with the callback of turn @t, which is an F. */
+template <class F, class Run> inline __device__ uint32_t with_state(const turn &t, Run run)
 {
-	is_local(&l);
+	loop l(t);
 #if WEIR_LOOP_SHARED
 	if constexpr (sizeof(F) <= state_copied) {
 		const F state = [&] {
-			if (i < WEIR_LOOP_SHARED)
-				return *reinterpret_cast<const F *>(here().callbacks[i].capture);
-			const F apart =
-				*reinterpret_cast<const F *>(l.block_().callbacks[i].capture);
+			if (t.where())
+				return *reinterpret_cast<const F *>(
+					shared_at<weir_loop_callback>(t.where()).capture);
+			const F apart = *reinterpret_cast<const F *>(
+				l.block_().callbacks[t.slot()].capture);
 			asm volatile("" ::: "memory"); /* not one load for both kinds */
 			return apart;
 		}();
-		run(state);
-		return;
+		run(l, state);
+		return l.unused_;
 	}
 #endif
-	run(*reinterpret_cast<const F *>(l.callback_(i).capture));
+	run(l, *reinterpret_cast<const F *>(l.callback_(t.slot()).capture));
+	return l.unused_;
 }
 
-template <class F> inline __device__ void invoke_task(loop &l, uint32_t i, int64_t)
+template <class F> inline __device__ uint32_t invoke_task(turn t, int64_t)
 {
-	with_state<F>(l, i, [&](const F &task) { task(l); });
+	return with_state<F>(t, [](loop &l, const F &task) { task(l); });
 }
-template <class F> inline __device__ void invoke_answer(loop &l, uint32_t i, int64_t result)
+template <class F> inline __device__ uint32_t invoke_answer(turn t, int64_t result)
 {
-	with_state<F>(l, i, [&](const F &callback) { callback(l, result); });
+	return with_state<F>(t, [=](loop &l, const F &callback) { callback(l, result); });
 }
 
 template <class F>
 inline __device__ void fill(weir_loop_callback &to, invoke_function invoke, void *deliver,
-			    const F &callback)
+			    bool is_task, const F &callback)
 {
 	to.invoke = reinterpret_cast<uint64_t>(invoke);
-	to.deliver = reinterpret_cast<uint64_t>(deliver);
-	__builtin_memcpy(to.capture, &callback, sizeof(callback));
+	if (!is_task) /* nobody reads a task's */
+		to.deliver = reinterpret_cast<uint64_t>(deliver);
+	new (to.capture) F(callback);
 }
 
 } // namespace detail
@@ -72,28 +69,26 @@ inline __device__ void fill(weir_loop_callback &to, invoke_function invoke, void
 /* The slot, or -ENOBUFS. What goes to shared memory is written apart, by accesses of that kind. */
 template <class F>
 inline __device__ int loop::claim_(F callback, detail::invoke_function invoke, void *deliver,
-				   bool ready)
+				   bool is_task)
 {
 	static_assert(std::is_trivially_copyable<F>::value, "a callback captures plain values");
 	static_assert(sizeof(F) <= WEIR_LOOP_CAPTURE, "a callback captures too much");
 	static_assert(alignof(F) <= 16, "a callback's state is aligned to 16 bytes at most");
-	uint32_t unused = unused_, first = first_;
+	uint32_t unused = unused_;
 
-	asm volatile("" ::"r"(first)); /* both are read at the same time */
 	if (!unused)
 		return -ENOBUFS;
 	int i = __ffs(static_cast<int>(unused)) - 1;
 	unused_ = unused & (unused - 1);
-	if (!first)
+	if (!first_)
 		return i;
-	ready_ |= uint32_t{ready} << i;
 #if WEIR_LOOP_SHARED
 	if (i < WEIR_LOOP_SHARED) {
-		detail::fill(detail::here().callbacks[i], invoke, deliver, callback);
+		detail::fill(detail::here().callbacks[i], invoke, deliver, is_task, callback);
 		return i;
 	}
 #endif
-	detail::fill(block_().callbacks[i], invoke, deliver, callback);
+	detail::fill(block_().callbacks[i], invoke, deliver, is_task, callback);
 	return i;
 }
 
@@ -124,6 +119,7 @@ inline __device__ void loop::exit(int code)
 		atomicExch(&device.code, code);
 		detail::fence_gpu();
 		atomicOr(&device.close, WEIR_LOOP_EXITED);
+		detail::here().noted.next_look = 0;
 	}
 	next_look_ = 0;
 }
@@ -139,17 +135,18 @@ inline __device__ void loop::queue_(uint32_t i, const weir_loop_request &request
 
 	if (!first_)
 		return;
-	requests_ |= 1u << i;
 	weir_loop_request *to = &detail::here().args.requests[slot];
 	const uint64_t *from = reinterpret_cast<const uint64_t *>(&request);
 	for (uint32_t k = 0; k < 5; k++)
 		detail::poke(reinterpret_cast<uint64_t *>(to) + k, from[k]);
-	if (queued_ == WEIR_LOOP_NO_SLOT)
-		queued_ = slot;
-	else
-		detail::poke(&detail::here().args.requests[queue_end_].next,
+	detail::notes &noted = detail::here().noted;
+	if (noted.asked)
+		detail::poke(&detail::here().args.requests[noted.to].next,
 			     static_cast<uint16_t>(slot));
-	queue_end_ = slot;
+	else
+		noted.from = static_cast<uint16_t>(slot);
+	noted.to = static_cast<uint16_t>(slot);
+	noted.asked |= 1u << i;
 }
 
 template <class F>
@@ -188,8 +185,8 @@ inline __device__ void loop::flush_()
 
 	detail::fence_system();
 	detail::poke(&args.doorbells[number & (args.ring - 1)],
-		     WEIR_LOOP_DOORBELL(queued_, number + 1));
-	queued_ = queue_end_ = WEIR_LOOP_NO_SLOT;
+		     WEIR_LOOP_DOORBELL(detail::here().noted.from, number + 1));
+	detail::here().noted.asked = 0;
 }
 
 } // namespace weir

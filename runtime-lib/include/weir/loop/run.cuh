@@ -19,27 +19,18 @@
 namespace weir
 {
 
-/* First thread: one of the callbacks that are @ready: the next one behind the @last, so that none
- * waits for ever. */
-inline __device__ void loop::pick_(detail::turn &turn, uint32_t ready, uint32_t requests,
-				   uint32_t last, uint32_t unused)
+namespace detail
+{
+
+/* Of the callbacks that are @ready, the next one behind the @last: so none waits for ever. */
+inline __device__ uint32_t next_of(uint32_t ready, uint32_t last)
 {
 	uint32_t behind = ready & ~(~0u >> (31 - last));
-	uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(behind ? behind : ready)) - 1);
-	uint32_t bit = 1u << i, what = i | (requests & bit ? detail::turn_answers : 0);
 
-	ready_ = ready & ~bit;
-	requests_ = requests & ~bit;
-	running_ = bit;
-	last_ = i;
-#if WEIR_LOOP_SHARED
-	if (i < WEIR_LOOP_SHARED) { /* by an access of that kind */
-		turn = detail::turn_of(detail::here().callbacks[i].invoke, unused, what);
-		return;
-	}
-#endif
-	turn = detail::turn_of(block_().callbacks[i].invoke, unused, what);
+	return static_cast<uint32_t>(__ffs(static_cast<int>(behind ? behind : ready)) - 1);
 }
+
+} // namespace detail
 
 /* First thread: looks for answers, and with nothing @ready waits until something comes. Not if the
  * callback that has returned @asks for something: the host must know first. True: all must leave.
@@ -56,26 +47,35 @@ inline __device__ bool loop::search_(uint32_t &ready, uint32_t unused, bool asks
 	return leaves;
 }
 
-/* First thread: what all do next. True: the callback that has returned has requests, of which the
- * host may know when all threads have returned from it. */
-inline __device__ bool loop::choose_(detail::turn &turn)
+/* First thread: what all do next. The callback that has returned left @unused slots. */
+inline __device__ detail::turn loop::choose_(detail::knowledge &known, uint32_t unused)
 {
-	uint32_t ready = ready_, requests = requests_, last = last_, unused = unused_ | running_;
-	bool asks = queued_ != WEIR_LOOP_NO_SLOT, leaves = false;
-	int64_t next_look = next_look_;
+	const detail::pair noted = detail::shared_pair(&detail::here().noted);
+	const int64_t next_look = static_cast<int64_t>(noted.low);
+	const uint32_t asked = static_cast<uint32_t>(noted.high);
+	uint32_t ready = known.ready | (known.unused & ~unused & ~asked);
+	uint32_t requests = known.requests | asked, what = asked ? detail::turn_asks : 0;
+	bool leaves = false;
 
-	asm volatile("" ::"l"(next_look)); /* all are read at the same time */
+	unused |= known.running;
+	known = {unused, ready, requests, 0, known.last};
 	if (!ready || clock64() >= next_look)
-		leaves = search_(ready, unused, asks);
-	if (ready && !leaves) {
-		pick_(turn, ready, requests, last, unused);
-		return asks;
+		leaves = search_(known.ready, unused, asked != 0);
+	if (leaves || !known.ready)
+		return detail::turn_of(
+			0, unused, what | detail::turn_none | (leaves ? detail::turn_leaves : 0));
+
+	uint32_t i = detail::next_of(known.ready, known.last), bit = 1u << i;
+	known = {unused, known.ready & ~bit, requests & ~bit, bit, i};
+	what |= (requests & bit ? detail::turn_answers : 0) | i;
+#if WEIR_LOOP_SHARED
+	if (i < WEIR_LOOP_SHARED) { /* by an access of that kind */
+		const weir_loop_callback &callback = detail::here().callbacks[i];
+		what |= detail::shared_address(&callback) << detail::turn_where;
+		return detail::turn_of(callback.invoke, unused, what);
 	}
-	ready_ = ready;
-	unused_ = unused;
-	running_ = 0;
-	turn = detail::turn_of(0, unused, leaves ? detail::turn_leaves : 0);
-	return asks;
+#endif
+	return detail::turn_of(block_().callbacks[i].invoke, unused, what);
 }
 
 /* Data of an answer, from host memory. Where a copy engine has delivered it, there is none. */
@@ -94,32 +94,27 @@ inline __device__ void loop::deliver_(void *to, uint32_t slot, uint32_t size)
 		detail::poke(&args.parts[slot], uint64_t{0});
 }
 
-inline __device__ void loop::dispatch_(const detail::turn &turn)
+/* The result for the callback, with data where it wants it. */
+inline __device__ int64_t loop::answer_(const detail::turn &turn)
 {
-	uint32_t i = turn.what() & detail::turn_slot;
-	int64_t result = 0;
+	uint32_t i = turn.slot();
+	int64_t result = detail::peek(&block_().results[i]);
+	void *deliver = reinterpret_cast<void *>(callback_(i).deliver);
 
-	unused_ = turn.unused();
-	if (turn.what() & detail::turn_answers) {
-		last_ = i;
-		result = detail::peek(&block_().results[i]);
-		void *deliver = reinterpret_cast<void *>(callback_(i).deliver);
-		if (deliver && result > 0 && result <= WEIR_LOOP_PART)
-			deliver_(deliver, slot_(i), static_cast<uint32_t>(result));
-	}
-	reinterpret_cast<detail::invoke_function>(turn.invoke)(*this, i, result);
+	if (deliver && result > 0 && result <= WEIR_LOOP_PART)
+		deliver_(deliver, slot_(i), static_cast<uint32_t>(result));
+	return result;
 }
 
-inline __device__ void loop::load_()
+inline __device__ void loop::load_(detail::knowledge &known)
 {
 	weir_loop_block &block = block_();
 
 	unused_ = mask_() & ~block.used;
-	ready_ = block.ready;
-	requests_ = block.requests;
-	last_ = block.last;
+	known = {unused_, block.ready, block.requests, 0, block.last};
 	/* What is ready goes first: a gate has just let the kernel pass. */
-	next_look_ = clock64() + detail::here().args.check_cycles;
+	if (first_)
+		detail::here().noted.next_look = clock64() + detail::here().args.check_cycles;
 #if WEIR_LOOP_SHARED
 	detail::copy(detail::here().callbacks, block.callbacks, sizeof(detail::here().callbacks));
 	detail::barrier();
@@ -143,7 +138,7 @@ inline __device__ void loop::begin_()
 
 /* The last block to leave puts the words in order for the next launch, and tells the host. @ended:
  * as the first thread says. */
-inline __device__ void loop::leave_(bool ended)
+inline __device__ void loop::leave_(bool ended, const detail::knowledge &known)
 {
 	const weir_loop_args &args = detail::here().args;
 	weir_loop_device &device = *args.device;
@@ -157,12 +152,12 @@ inline __device__ void loop::leave_(bool ended)
 	detail::barrier();
 	if (!detail::first_thread())
 		return;
-	block.used = mask_() & ~unused_;
-	block.ready = ready_;
-	block.requests = requests_;
-	block.last = last_;
+	block.used = mask_() & ~known.unused;
+	block.ready = known.ready;
+	block.requests = known.requests;
+	block.last = known.last;
 	block.started = 1;
-	if (ready_ | detail::peek(&block.done))
+	if (known.ready | detail::peek(&block.done))
 		atomicOr(&device.close, WEIR_LOOP_READY);
 	if (ended && !block.ended) {
 		block.ended = 1;
@@ -194,32 +189,50 @@ inline __device__ void loop::leave_(bool ended)
 	detail::poke(&args.report->serial, report.serial);
 }
 
+/* Callbacks until none is left, or the kernel must leave. */
+inline __device__ void loop::run_callbacks_(detail::knowledge &known)
+{
+	uint32_t unused = unused_, at = detail::shared_address(detail::here().turns);
+
+	for (;; at ^= sizeof(detail::turn)) {
+		if (first_)
+			detail::shared_at<detail::turn>(at) = choose_(known, unused);
+		detail::barrier();
+		detail::turn turn = detail::shared_at<detail::turn>(at);
+		int64_t result = 0;
+
+		if (__builtin_expect(turn.what() & detail::turn_rare, 0)) {
+			if (first_ && (turn.what() & detail::turn_asks))
+				flush_();
+			if (turn.what() & detail::turn_leaves)
+				return;
+			unused = turn.unused();
+			if (turn.what() & detail::turn_none)
+				continue;
+			if (turn.what() & detail::turn_answers)
+				result = answer_(turn);
+		}
+		turn.words |= uint64_t{first_} << 32;
+		unused = reinterpret_cast<detail::invoke_function>(turn.invoke)(turn, result);
+	}
+}
+
 template <class F> inline __device__ void loop::run(F start)
 {
 	weir_loop_block &block = block_();
 	bool ended = block.ended != 0, comes_back = block.started != 0;
+	detail::knowledge known = {mask_(), 0, 0, 0, 0};
 
 	if (comes_back && !ended)
-		load_();
+		load_(known);
 	begin_();
 	if (!ended) {
 		if (!comes_back)
 			start(*this);
-		const bool first = first_;
-		for (uint32_t i = 0;; i ^= 1) {
-			bool asks = first && choose_(detail::here().turns[i]);
-			detail::barrier();
-			const detail::turn turn = detail::here().turns[i];
-			if (asks)
-				flush_();
-			if (turn.invoke)
-				dispatch_(turn);
-			else if (turn.what() & detail::turn_leaves)
-				break;
-		}
-		ended = unused_ == mask_();
+		run_callbacks_(known);
+		ended = known.unused == mask_();
 	}
-	leave_(ended);
+	leave_(ended, known);
 }
 
 } // namespace weir

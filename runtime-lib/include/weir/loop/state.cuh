@@ -27,12 +27,22 @@ class loop;
 namespace detail
 {
 
-/* What all threads do between two barriers, as the first one has chosen. One access reads it. */
+constexpr uint32_t turn_answers = 32; /* the callback is for an answer */
+constexpr uint32_t turn_none = 64;    /* there is no callback: look again */
+constexpr uint32_t turn_leaves = 128; /* nor will there be one: all must leave */
+constexpr uint32_t turn_asks = 256;   /* the callback that has returned has requests, of which the
+					 host may know when all threads have returned from it */
+constexpr uint32_t turn_rare = turn_answers | turn_none | turn_leaves | turn_asks;
+constexpr uint32_t turn_first = 512; /* not in shared memory: this is the first thread */
+constexpr uint32_t turn_where = 10;  /* the lowest bit of where() */
+
+/* What all threads do between two barriers, as the first one has chosen. One access reads it, and
+ * it is passed to the callback as it is. */
 struct alignas(16) turn {
-	uint64_t invoke; /* of the callback that is next; 0: none, look again */
+	uint64_t invoke; /* of the callback that is next */
 	uint64_t words;  /* what() and unused() */
 
-	/* The callback's slot, and turn_*. */
+	/* slot(), turn_* and where(), from the lowest bit on. */
 	__device__ uint32_t what() const
 	{
 		return static_cast<uint32_t>(words >> 32);
@@ -42,22 +52,49 @@ struct alignas(16) turn {
 	{
 		return static_cast<uint32_t>(words);
 	}
+	__device__ uint32_t slot() const
+	{
+		return what() & 31;
+	}
+	__device__ uint32_t is_first() const
+	{
+		return what() & turn_first;
+	}
+	/* The callback's address in shared memory; 0: it is in device memory. */
+	__device__ uint32_t where() const
+	{
+		return what() >> turn_where;
+	}
 };
-
-constexpr uint32_t turn_slot = 31;
-constexpr uint32_t turn_answers = 32; /* the callback is for an answer */
-constexpr uint32_t turn_leaves = 64;  /* all must leave */
 
 inline __device__ turn turn_of(uint64_t invoke, uint32_t unused, uint32_t what)
 {
 	return {invoke, uint64_t{what} << 32 | unused};
 }
 
+/* What the first thread of a block knows of its callbacks, in registers. Bits are of slots; those
+ * that the block does not have are in none. */
+struct knowledge {
+	uint32_t unused, ready, requests;
+	uint32_t running; /* the bit of the callback that runs */
+	uint32_t last;    /* the slot of the last one */
+};
+
+/* What callbacks leave for the loop; of the first thread. One access reads it. */
+struct alignas(16) notes {
+	int64_t next_look; /* clock64() of the next look at device memory */
+	uint32_t asked;    /* callbacks of the batch of requests that is not sent yet */
+	uint16_t from, to; /* the batch's first slot and its last one, of the loop's */
+};
+
 /* Of a block, in shared memory. */
 struct shared {
 	weir_loop_args args;
 	weir_loop_block *block;
-	turn turns[2]; /* one may be read while the other is written */
+	notes noted;
+	/* One may be read while the other is written; ^ sizeof(turn) leads from each to the other.
+	 */
+	alignas(2 * sizeof(turn)) turn turns[2];
 #if WEIR_LOOP_SHARED
 	weir_loop_callback callbacks[WEIR_LOOP_SHARED];
 #endif
@@ -69,16 +106,18 @@ inline __device__ shared &here()
 	return s;
 }
 
-using invoke_function = void (*)(loop &, uint32_t, int64_t);
+/* Runs a callback. Returns which slots it leaves unused. */
+using invoke_function = uint32_t (*)(turn, int64_t result);
 
-template <class F, class Run> __device__ void with_state(loop &l, uint32_t i, Run run);
+template <class F, class Run> __device__ uint32_t with_state(const turn &t, Run run);
 
 template <uint32_t Chunk, class Body>
 __device__ uint32_t each_until(loop &l, uint32_t *ticket, uint32_t total, uint32_t n, Body body);
 
 } // namespace detail
 
-/* Of one block. Every thread has one, a variable of the kernel. */
+/* Of one block. Every thread has one, a variable of the kernel, and another in each callback: the
+ * compiler keeps what no function has the address of in registers. */
 class loop
 {
       public:
@@ -143,8 +182,15 @@ class loop
 	__device__ uint64_t value() const;
 
       private:
+	/* Of a callback. */
+	__device__ explicit loop(const detail::turn &turn)
+	    : unused_(turn.unused()), first_(turn.is_first()), last_(turn.slot()),
+	      next_look_(detail::here().noted.next_look)
+	{
+	}
+
 	template <class F, class Run>
-	friend __device__ void detail::with_state(loop &, uint32_t, Run);
+	friend __device__ uint32_t detail::with_state(const detail::turn &, Run);
 	template <uint32_t Chunk, class Body>
 	friend __device__ uint32_t detail::each_until(loop &l, uint32_t *ticket, uint32_t total,
 						      uint32_t n, Body body);
@@ -177,7 +223,7 @@ class loop
 	/* post.cuh */
 	template <class F>
 	__device__ int claim_(F callback, detail::invoke_function invoke, void *deliver,
-			      bool ready);
+			      bool is_task);
 	__device__ void queue_(uint32_t i, const weir_loop_request &request);
 	__device__ void flush_();
 	/* poll.cuh */
@@ -188,34 +234,30 @@ class loop
 	__device__ bool all_wait_(uint64_t now);
 	__device__ bool await_(bool busy);
 	/* run.cuh */
-	__device__ bool choose_(detail::turn &turn);
+	__device__ detail::turn choose_(detail::knowledge &known, uint32_t unused);
 	__device__ bool search_(uint32_t &ready, uint32_t unused, bool asks);
-	__device__ void pick_(detail::turn &turn, uint32_t ready, uint32_t requests, uint32_t last,
-			      uint32_t unused);
-	__device__ void dispatch_(const detail::turn &turn);
+	__device__ int64_t answer_(const detail::turn &turn);
 	__device__ void deliver_(void *to, uint32_t slot, uint32_t size);
-	__device__ void load_();
+	__device__ void run_callbacks_(detail::knowledge &known);
+	__device__ void load_(detail::knowledge &known);
 	__device__ void begin_();
-	__device__ void leave_(bool ended);
+	__device__ void leave_(bool ended, const detail::knowledge &known);
 
-	/* In all threads, in a callback. Bits are of slots; those that the block does not have are
-	 * in none. */
-	uint32_t unused_ = 0;
-	uint32_t first_;    /* this is the first thread */
-	uint32_t last_ = 0; /* the slot of the answer whose callback runs */
-	/* Of the first thread alone; its last_ is that of the last callback of any kind. */
-	uint32_t ready_ = 0, requests_ = 0;
-	uint32_t running_ = 0; /* the bit of the callback that runs */
-	/* The batch that the running callback has asked for. */
-	uint32_t queued_ = WEIR_LOOP_NO_SLOT, queue_end_ = WEIR_LOOP_NO_SLOT;
-	int64_t next_look_ = 0; /* clock64() of the next look at device memory */
+	uint32_t unused_;   /* slots, as bits */
+	uint32_t first_;    /* turn_first: this is the first thread; or 0 */
+	uint32_t last_ = 0; /* the slot of the callback that runs */
+	/* clock64() of the next look at device memory, of the first thread; in warp_must_leave(),
+	 * of the first one of each warp. */
+	int64_t next_look_ = 0;
 };
 
-inline __device__ loop::loop(const weir_loop_args &args) : first_(detail::first_thread())
+inline __device__ loop::loop(const weir_loop_args &args)
+    : first_(detail::first_thread() ? detail::turn_first : 0)
 {
 	if (first_) {
 		detail::here().args = args;
 		detail::here().block = &args.blocks[detail::block()];
+		detail::here().noted = {0, 0, 0, 0};
 	}
 	detail::barrier();
 	unused_ = mask_();
