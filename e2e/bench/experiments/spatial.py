@@ -10,6 +10,7 @@ import time
 
 import papers
 import plot
+import ports
 from experiment import PROGRAMS
 from node import Tenant
 from report import at_least, at_most
@@ -52,6 +53,21 @@ REQUESTS_COMPARE, REQUESTS_SETTLE = 3.5, 0.3  # before the first spatial ones: H
 AROUND = 0.5  # seconds of LOW's work behind the service beside it
 
 
+class Places:
+    """Processors of the main threads of HIGH and of LOW, whichever is at work. A launch and its end take HIGH's about half of a
+    trivial kernel's time, and more where it shares a core."""
+
+    def __init__(self, bench):
+        self.of = [] if bench.node.simulated else ports.processors(2)
+        if self.of:
+            bench.report.add("processors of HIGH's and LOW's threads", " ".join(map(str, self.of)))
+
+    def ensure(self, pool, mode, jobs, is_low=False):
+        pool.ensure(mode, jobs)
+        for job in jobs if self.of else ():
+            ports.pin(pool.workers[mode, job].client, self.of[is_low])
+
+
 def trivial(pool, name, tenant="", sms=0):
     workload, kernel, *_ = papers.FLEP[name]
     pool.passes[kernel, TRIVIAL_US] = 1
@@ -77,13 +93,13 @@ def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE):
     return (typical(times) if times else None), rate
 
 
-def pairs(bench, lows, highs):
+def pairs(bench, places, lows, highs):
     """Yields (LOW, rows by HIGH of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same)). Each pair is reported at once.
     Without Weir one LOW is there at a time: a server has 48 clients at most."""
     pool = pool_of(bench)
-    pool.ensure("MPS", [jobs[0] for jobs in highs.values()])
+    places.ensure(pool, "MPS", [jobs[0] for jobs in highs.values()])
     for a, low in lows.items():
-        pool.ensure("MPS", [low])
+        places.ensure(pool, "MPS", [low], True)
         plain, alone = beside(bench, "MPS", low, None)[1], beside(bench, "Weir", low, None)[1]
         rows = {}
         for b, jobs in highs.items():
@@ -102,11 +118,11 @@ def pairs(bench, lows, highs):
     pool.leave("MPS", [jobs[0] for jobs in highs.values()])
 
 
-def measure_pairs(bench, lows, highs):
+def measure_pairs(bench, places, lows, highs):
     """What there is is judged, whatever ends the measurements."""
     found = {}
     try:
-        for a, rows in pairs(bench, lows, highs):
+        for a, rows in pairs(bench, places, lows, highs):
             found[a] = rows
     finally:
         if len(found) < len(lows):
@@ -166,14 +182,14 @@ def curves_of(bench, lows, b, jobs, whole, until, curves):
                          baselines=", ".join(f"{of} {us:.1f} us" for of, us in times.items()))  # fmt: skip
 
 
-def sweep(bench, lows, highs, sms, whole):
+def sweep(bench, places, lows, highs, sms, whole):
     """As in FLEP's figure 16, each pair. @highs: HIGH to its jobs: plain, `whole`, `needed`. @whole: the GPU's SMs.
     Clients that ask for a number of SMs are there for one HIGH at a time: MPS keeps some of very many waiting."""
     pool, curves, until = pool_of(bench), {}, time.monotonic() + SWEEP_SECONDS
     try:
         for b in sorted(highs, key=lambda b: b not in dict(SHOWN)):
             several = {n: trivial(pool, b, NEEDED.name, n) for n in sms}
-            pool.ensure("Weir", list(several.values()))
+            places.ensure(pool, "Weir", list(several.values()))
             curves_of(bench, lows, b, {whole: highs[b][2], "needed": highs[b][2]} | several, whole, until, curves)
             pool.leave("Weir", list(several.values()))
     finally:
@@ -321,15 +337,17 @@ def few_beside_large(bench, lows, parts):
     of = ("NN", "MD") if short else tuple(papers.FLEP)
     highs = {b: [trivial(pool, b, copy) for copy in ("", WHOLE.name, NEEDED.name)] for b in of}
     governed = [job for jobs in highs.values() for job in jobs[1:]]
-    pool.ensure("Weir", governed)
+    places = Places(bench)
+    places.ensure(pool, "Weir", list(lows.values()), True)
+    places.ensure(pool, "Weir", governed)
     leaving = sum(client["leavesPart"] for client in pool.clients(lows.values()))
     bench.report.holds("LOW may leave a part of the GPU", leaving == len(lows), f"{leaving} of {len(lows)} clients")
     if PAIRS in parts:
         with bench.report.guard(PAIRS):
-            measure_pairs(bench, lows, highs)
+            measure_pairs(bench, places, lows, highs)
     if CURVES in parts:
         with bench.report.guard(CURVES):
-            sweep(bench, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
+            sweep(bench, places, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
     pool.leave("Weir", governed)
 
 
