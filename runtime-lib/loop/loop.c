@@ -165,10 +165,13 @@ static int start_engine(struct weir_loop *loop)
 		r = io_uring_engine.new(&loop->engine, most);
 	if (r)
 		r = io_pool_engine.new(&loop->engine, most);
+	if (r)
+		return r;
+	make_room_for_descriptors(loop->engine->event, loop->options.files);
+	r = workers_new(&loop->readers, loop->options.readers, true, loop->engine->event);
 	if (!r)
-		make_room_for_descriptors(loop->engine->event, loop->options.files);
-	return r ? r
-		 : workers_new(&loop->readers, loop->options.readers, true, loop->engine->event);
+		workers_start(loop->readers);
+	return r;
 }
 
 static int set_up(struct weir_loop *loop, CUfunction kernel)

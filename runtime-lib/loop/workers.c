@@ -247,6 +247,14 @@ int workers_new(struct workers **out, unsigned threads, bool eager, int event)
 	return 0;
 }
 
+void workers_start(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	for (unsigned i = workers->threads; i < workers->threads_max; i++)
+		start_thread(workers);
+	pthread_mutex_unlock(&workers->lock);
+}
+
 void workers_free(struct workers *workers)
 {
 	if (!workers)

@@ -11,6 +11,9 @@ struct workers;
  * -ENOMEM. */
 int workers_new(struct workers **out, unsigned threads, bool eager, int event);
 
+/* Starts all of them now: an operation that waits for its thread to start is 100 us late. */
+void workers_start(struct workers *workers);
+
 /* Nothing is submitted. NULL is fine. */
 void workers_free(struct workers *workers);
 

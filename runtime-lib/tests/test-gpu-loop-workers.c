@@ -1,6 +1,7 @@
 /* Threads for operations that block. */
 #include "loop/workers.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -77,6 +78,33 @@ static void workers_are_limited_and_tell_once(void **state)
 	assert_int_equal(eventfd_read(event, &count), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(busy.most, 3);
+	workers_free(workers);
+	close(event);
+}
+
+static unsigned threads_of_process(void)
+{
+	unsigned n = 0;
+	DIR *tasks = opendir("/proc/self/task");
+
+	for (const struct dirent *task; (task = readdir(tasks));)
+		n += task->d_name[0] != '.';
+	closedir(tasks);
+	return n;
+}
+
+/* Before there is anything to do. */
+static void threads_start_at_once(void **state)
+{
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	unsigned before = threads_of_process();
+	struct workers *workers;
+
+	(void)state;
+	assert_int_equal(workers_new(&workers, 3, true, event), 0);
+	assert_int_equal(threads_of_process(), before);
+	workers_start(workers);
+	assert_int_equal(threads_of_process(), before + 3);
 	workers_free(workers);
 	close(event);
 }
@@ -163,6 +191,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_are_limited_and_tell_once),
+		cmocka_unit_test(threads_start_at_once),
 		cmocka_unit_test(eager_threads_miss_nothing),
 		cmocka_unit_test(workers_read_the_page_cache),
 	};

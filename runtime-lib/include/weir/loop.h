@@ -41,9 +41,9 @@ struct weir_loop_options {
 	/* Buffers of 1 MiB for large transfers, with four of 64 KiB each; 0: 16; at most 1024. 32
 	 * are enough for the link's rate: 12 are filled while others are copied to the GPU. */
 	uint32_t staging;
-	/* Threads that copy from the page cache into these buffers. They start when they are
-	 * needed, and sleep when there was nothing to copy for 50 us. 0: three quarters of the
-	 * cores that the process may use, at least 1, at most 12; at most 64 */
+	/* Threads that copy from the page cache into these buffers. They start with the loop, and
+	 * sleep when there was nothing to copy for 50 us. 0: three quarters of the cores that the
+	 * process may use, at least 1, at most 12; at most 64 */
 	uint32_t readers;
 	uint32_t linger_us; /* the kernel leaves when all blocks have waited for so long; 0: 100.
 			     * After a quarter of it, if it is mostly away for long */
