@@ -11,36 +11,81 @@ float random_float(struct random *random, float low, float high)
 	return low + (high - low) * ((float)random_below(random, 1u << 20) / (1u << 20));
 }
 
-struct parallel {
-	void (*each)(void *context, size_t i);
+struct crew {
+	pthread_barrier_t begin, end;
+	pthread_t threads[PARALLEL_MAX];
+	unsigned started;
+	void (*each)(void *context, size_t i); /* NULL: they end */
 	void *context;
 	size_t next, n;
 };
 
-static void *work(void *data)
+static void work(struct crew *crew)
 {
-	struct parallel *parallel = data;
-	size_t chunk = parallel->n / (8 * PARALLEL_MAX) + 1, begin;
+	size_t chunk = crew->n / (8 * PARALLEL_MAX) + 1, begin;
 
-	while ((begin = __atomic_fetch_add(&parallel->next, chunk, __ATOMIC_RELAXED)) < parallel->n)
-		for (size_t i = begin; i < begin + chunk && i < parallel->n; i++)
-			parallel->each(parallel->context, i);
-	return NULL;
+	while ((begin = __atomic_fetch_add(&crew->next, chunk, __ATOMIC_RELAXED)) < crew->n)
+		for (size_t i = begin; i < begin + chunk && i < crew->n; i++)
+			crew->each(crew->context, i);
+}
+
+static void *wait_and_work(void *data)
+{
+	struct crew *crew = data;
+
+	for (;;) {
+		pthread_barrier_wait(&crew->begin);
+		if (!crew->each)
+			return NULL;
+		work(crew);
+		pthread_barrier_wait(&crew->end);
+	}
+}
+
+struct crew *crew_new(void)
+{
+	struct crew *crew = workload_alloc(sizeof(*crew));
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned wanted = processors < 1                  ? 0
+			  : processors - 1 < PARALLEL_MAX ? (unsigned)processors - 1
+							  : PARALLEL_MAX;
+
+	pthread_barrier_init(&crew->begin, NULL, wanted + 1);
+	pthread_barrier_init(&crew->end, NULL, wanted + 1);
+	while (crew->started < wanted)
+		if (pthread_create(&crew->threads[crew->started++], NULL, wait_and_work, crew))
+			workload_fail("a thread does not start");
+	return crew;
+}
+
+void crew_run(struct crew *crew, size_t n, void (*each)(void *context, size_t i), void *context)
+{
+	crew->each = each;
+	crew->context = context;
+	crew->next = 0;
+	crew->n = n;
+	pthread_barrier_wait(&crew->begin);
+	work(crew);
+	pthread_barrier_wait(&crew->end);
+}
+
+void crew_free(struct crew *crew)
+{
+	crew->each = NULL;
+	pthread_barrier_wait(&crew->begin);
+	for (unsigned i = 0; i < crew->started; i++)
+		pthread_join(crew->threads[i], NULL);
+	pthread_barrier_destroy(&crew->begin);
+	pthread_barrier_destroy(&crew->end);
+	free(crew);
 }
 
 void in_parallel(size_t n, void (*each)(void *context, size_t i), void *context)
 {
-	struct parallel parallel = {each, context, 0, n};
-	pthread_t threads[PARALLEL_MAX];
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	int started = 0;
+	struct crew *crew = crew_new();
 
-	while (started < PARALLEL_MAX && started + 1 < processors && (size_t)started + 1 < n &&
-	       pthread_create(&threads[started], NULL, work, &parallel) == 0)
-		started++;
-	work(&parallel);
-	while (started > 0)
-		pthread_join(threads[--started], NULL);
+	crew_run(crew, n, each, context);
+	crew_free(crew);
 }
 
 struct chunks {

@@ -75,6 +75,7 @@ struct host_run {
 	int fd;
 	CUcontext context;
 	CUstream streams[STREAMS];
+	struct crew *crew;
 };
 
 /* Documents from @first on, up to @end. */
@@ -125,6 +126,7 @@ static void host_run_init(struct host_run *run, const struct pipeline *pipeline,
 	CU(cuCtxGetCurrent(&run->context));
 	for (size_t i = 0; i < STREAMS; i++)
 		CU(cuStreamCreate(&run->streams[i], CU_STREAM_NON_BLOCKING));
+	run->crew = crew_new();
 	workload_upload(device, &job, sizeof(job));
 	/* The driver loads it now, and not at the first launch. */
 	CU(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel));
@@ -132,6 +134,7 @@ static void host_run_init(struct host_run *run, const struct pipeline *pipeline,
 
 static void host_run_deinit(struct host_run *run)
 {
+	crew_free(run->crew);
 	for (size_t i = 0; i < STREAMS; i++)
 		CU(cuStreamDestroy(run->streams[i]));
 	CU(cuMemFree(run->text));
@@ -150,7 +153,7 @@ static double run_kernels(const struct pipeline *pipeline, CUfunction kernel, CU
 	host_run_init(&run, pipeline, kernel, device);
 	began = now_ns();
 	if (parallel)
-		in_parallel((pipeline->documents + SHARE - 1) / SHARE, embed_share, &run);
+		crew_run(run.crew, (pipeline->documents + SHARE - 1) / SHARE, embed_share, &run);
 	else
 		read_and_embed(&run, 0, pipeline->documents, run.streams[0]);
 	CU(cuCtxSynchronize());

@@ -13,7 +13,7 @@
 #define TOKENS_THREADS 128
 /* Documents that a loop reads at once: TOKENS_WAVE chunks of so many, as many of twice as many, and
  * so on up to the most. So there is work soon, and few requests. */
-#define TOKENS_LEAST   64u
+#define TOKENS_LEAST   256u
 #define TOKENS_MOST    2048u
 #define TOKENS_WAVE    12u
 #define TOKENS_READERS 16u /* blocks that read, at most */
@@ -40,6 +40,7 @@ struct token_job {
 	uint32_t dimension;       /* floats of a row of the table; a multiple of 4 */
 	uint32_t vocabulary_mask; /* its places - 1; their number is a power of two */
 	uint32_t reads;           /* the next chunk to be read, */
+	uint32_t there;           /* how many have been, */
 	uint32_t drawn;           /* and the next document to be numbered */
 	int32_t file;             /* of the loop: -1 until block 0 has opened it */
 	uint64_t offsets;    /* device addresses, like all below: uint64_t[documents + 1], places in

@@ -4,21 +4,75 @@
 #include "block.cuh"
 #include "tokens.cuh"
 
-static __device__ uint64_t place(const token_job *job, unsigned document)
+/* What a block has at hand of the job, until it leaves: the job itself, as another block's answer empties
+ * the L1 cache; and of the document that it takes next its number and where it begins and ends. */
+struct at_hand {
+	token_job job;
+	unsigned next, placed; /* which one it is, and whose @place that is */
+	uint64_t place[2];
+};
+
+static __device__ at_hand &here()
 {
-	return reinterpret_cast<const uint64_t *>(job->offsets)[document];
+	__shared__ at_hand here;
+
+	return here;
 }
 
-/* Step 0 of a document: its numbers. Each other step: the rows of some of them. */
-static __device__ void take_step(const token_job *job, unsigned n, unsigned step)
+#define NO_DOCUMENT ~0u
+static __device__ void take_job(const token_job *job)
 {
-	if (step) {
-		tokens::embed(*job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
-		return;
+	const unsigned *from = reinterpret_cast<const unsigned *>(job);
+	unsigned *to = reinterpret_cast<unsigned *>(&here().job);
+
+	__syncthreads();
+	for (unsigned i = threadIdx.x; i < sizeof(*job) / sizeof(*from); i += TOKENS_THREADS)
+		to[i] = from[i];
+	here().placed = NO_DOCUMENT;
+	__syncthreads();
+}
+
+static __device__ const uint64_t *offsets()
+{
+	return reinterpret_cast<const uint64_t *>(here().job.offsets);
+}
+
+static __device__ uint8_t *text()
+{
+	return reinterpret_cast<uint8_t *>(here().job.text);
+}
+
+/* Numbers document @n. Returns the next one, which is drawn meanwhile: that takes a microsecond. */
+static __device__ unsigned number(token_job *job, unsigned n)
+{
+	const uint64_t *place = here().placed == n ? here().place : offsets() + n;
+	uint64_t at = place[0], bytes = place[1] - at;
+	unsigned drawn = threadIdx.x == 0 ? atomicAdd(&job->drawn, 1u) : 0;
+
+	tokens::number(here().job, n, text() + at, bytes);
+	if (threadIdx.x == 0)
+		here().next = drawn;
+	__syncthreads();
+	return here().next;
+}
+
+/* Copies the rows of step @step. In the first of these steps two threads look where document @next lies,
+ * and then the first warp has its text brought into the L2 cache, may it be there already or not. */
+static __device__ void embed(unsigned n, unsigned step, unsigned next)
+{
+	bool places = step == 1 && threadIdx.x < 2 && next < here().job.documents;
+	uint64_t place = places ? offsets()[next + threadIdx.x] : 0;
+
+	if (step == 2 && here().placed == next && threadIdx.x < 32) {
+		uint64_t at = here().place[0] + 128 * threadIdx.x;
+		if (at < here().place[1])
+			asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(text() + at)));
 	}
-	uint64_t at = place(job, n);
-	tokens::number(*job, reinterpret_cast<const uint8_t *>(job->text) + at, place(job, n + 1) - at,
-		       tokens::numbers_of(*job, n));
+	tokens::embed(here().job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
+	if (places) {
+		here().place[threadIdx.x] = place;
+		here().placed = next;
+	}
 }
 
 /* The chunk of document @n. */
@@ -47,28 +101,45 @@ static __device__ int32_t *read_of(const token_job *job, unsigned n)
 	return reinterpret_cast<int32_t *>(job->read) + chunk_of(n);
 }
 
-/* From step @step of document @n on, and then other documents, until one is not there or the block is to
- * leave. The @next one is drawn before a document is numbered: that takes a microsecond, which hides so. */
-static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned step, unsigned next)
+/* True: the chunk of document @n is there. @all: whether all are; then nothing need be asked, which takes a
+ * microsecond and empties the L1 cache. */
+static __device__ bool is_there(token_job *job, unsigned n, bool &all)
 {
-	__shared__ unsigned drawn;
+	if (all)
+		return true;
+	bool is_last = threadIdx.x != 0 ||
+		       *static_cast<volatile unsigned *>(&job->there) > chunk_of(here().job.documents - 1);
+	if (!is_known(read_of(job, n)))
+		return false;
+	all = __syncthreads_and(is_last);
+	if (all)
+		__threadfence();
+	return true;
+}
 
-	for (; n < job->documents; n = next, step = 0) {
-		if (step == 0 && !is_known(read_of(job, n))) {
+/* From step @step of document @n on, and then other documents, until one is not there or the block is to
+ * leave. */
+static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned step, unsigned next, bool all)
+{
+	take_job(job);
+	if (step > 0)
+		tokens::recall(here().job, n);
+	for (; n < here().job.documents; n = next, step = 0) {
+		if (step == 0 && !is_there(job, n, all)) {
 			l.post_task([=](weir::loop &later) {
-				when_known(later, read_of(job, n),
-					   [=](weir::loop &known, int32_t) { embed_from(known, job, n, 0, 0); });
+				when_known(later, read_of(job, n), [=](weir::loop &known, int32_t) {
+					embed_from(known, job, n, 0, 0, false);
+				});
 			});
 			return;
 		}
 		for (; step <= TOKENS_ROW / TOKENS_ROWS; step++) {
-			if (step == 0 && threadIdx.x == 0)
-				drawn = atomicAdd(&job->drawn, 1u);
-			take_step(job, n, step);
 			if (step == 0)
-				next = drawn;
+				next = number(job, n);
+			else
+				embed(n, step, next);
 			if (l.post_task_if_necessary(
-				    [=](weir::loop &later) { embed_from(later, job, n, step + 1, next); }))
+				    [=](weir::loop &later) { embed_from(later, job, n, step + 1, next, all); }))
 				return;
 		}
 	}
@@ -78,7 +149,7 @@ static __device__ void compute(weir::loop &l, token_job *job)
 {
 	unsigned n = block_add(&job->drawn, 1u);
 
-	l.post_task([=](weir::loop &later) { embed_from(later, job, n, 0, 0); });
+	l.post_task([=](weir::loop &later) { embed_from(later, job, n, 0, 0, false); });
 }
 
 /* A block that reads does nothing else, so it sees an answer at once. When all is read, it computes, too. */
@@ -90,12 +161,14 @@ static __device__ void next_read(weir::loop &l, token_job *job)
 		compute(l, job);
 		return;
 	}
-	uint64_t at = place(job, first), bytes = place(job, min(first_of(chunk + 1), job->documents)) - at;
+	const uint64_t *offsets = reinterpret_cast<const uint64_t *>(job->offsets);
+	uint64_t at = offsets[first], bytes = offsets[min(first_of(chunk + 1), job->documents)] - at;
 	weir::file::read(l, job->file, reinterpret_cast<uint8_t *>(job->text) + at, bytes, at,
 			 [=](weir::loop &later, int64_t got) {
 				 if (!is_whole(later, got, bytes))
 					 return;
 				 make_known(reinterpret_cast<int32_t *>(job->read) + chunk, 1);
+				 block_add(&job->there, 1u);
 				 next_read(later, job);
 			 });
 }

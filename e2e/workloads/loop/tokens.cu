@@ -7,6 +7,6 @@ extern "C" __global__ void tokens_embed(const token_job *job, const uint8_t *tex
 	const uint64_t *offsets = reinterpret_cast<const uint64_t *>(job->offsets);
 	unsigned n = first + blockIdx.x;
 
-	tokens::number(*job, text + offsets[n], offsets[n + 1] - offsets[n], tokens::numbers_of(*job, n));
+	tokens::number(*job, n, text + offsets[n], offsets[n + 1] - offsets[n]);
 	tokens::embed(*job, n, 0, TOKENS_ROW);
 }

@@ -42,9 +42,31 @@ static __device__ unsigned tokens_before(unsigned mine)
 	return before - mine;
 }
 
-/* The numbers of the tokens of the @bytes of @text, up to TOKENS_DOC, to @numbers, with TOKEN_PAD behind
+/* The numbers of the document that the block is at: number() writes them, recall() reads them back. */
+static __device__ unsigned *numbers_here()
+{
+	__shared__ unsigned numbers[TOKENS_ROW];
+
+	return numbers;
+}
+
+/* The numbers of document @n, for good. */
+static __device__ unsigned *numbers_of(const token_job &job, unsigned n)
+{
+	return reinterpret_cast<unsigned *>(job.numbers) + size_t(n) * TOKENS_ROW;
+}
+
+static __device__ void recall(const token_job &job, unsigned n)
+{
+	__syncthreads();
+	for (unsigned i = threadIdx.x; i < TOKENS_ROW; i += TOKENS_THREADS)
+		numbers_here()[i] = numbers_of(job, n)[i];
+	__syncthreads();
+}
+
+/* The numbers of the tokens of document @n, the @bytes of @text, up to TOKENS_DOC, with TOKEN_PAD behind
  * them. The letters are read from shared memory: each is needed several times, one after the other. */
-static __device__ void number(const token_job &job, const uint8_t *text, uint64_t bytes, unsigned *numbers)
+static __device__ void number(const token_job &job, unsigned n, const uint8_t *text, uint64_t bytes)
 {
 	__shared__ uint8_t letters[TOKENS_DOC];
 	unsigned size = bytes < TOKENS_DOC ? bytes : TOKENS_DOC;
@@ -54,7 +76,7 @@ static __device__ void number(const token_job &job, const uint8_t *text, uint64_
 	for (unsigned i = threadIdx.x; i < size; i += TOKENS_THREADS)
 		letters[i] = text[i];
 	for (unsigned i = threadIdx.x; i < TOKENS_ROW; i += TOKENS_THREADS)
-		numbers[i] = TOKEN_PAD;
+		numbers_here()[i] = TOKEN_PAD;
 	__syncthreads();
 	for (unsigned i = from; i < to; i++)
 		mine += begins(letters, i);
@@ -62,21 +84,18 @@ static __device__ void number(const token_job &job, const uint8_t *text, uint64_
 
 	for (unsigned i = from; i < to; i++)
 		if (begins(letters, i) && place < TOKENS_ROW)
-			numbers[place++] = number_of(job, letters, size, i);
+			numbers_here()[place++] = number_of(job, letters, size, i);
 	__syncthreads();
+	for (unsigned i = threadIdx.x; i < TOKENS_ROW; i += TOKENS_THREADS)
+		numbers_of(job, n)[i] = numbers_here()[i];
 }
 
-/* The numbers of document @n. */
-static __device__ unsigned *numbers_of(const token_job &job, unsigned n)
-{
-	return reinterpret_cast<unsigned *>(job.numbers) + size_t(n) * TOKENS_ROW;
-}
-
-/* The rows of the table of @count tokens of document @n from number @first on, to the tensor: a row by each
- * warp. */
+/* The rows of the table of @count tokens of document @n, which the block is at, from number @first on, to
+ * the tensor: a row by each warp. Nothing reads the tensor here, so it is to leave the L2 cache before the
+ * table does. */
 static __device__ void embed(const token_job &job, unsigned n, unsigned first, unsigned count)
 {
-	const unsigned *numbers = numbers_of(job, n) + first;
+	const unsigned *numbers = numbers_here() + first;
 	const unsigned quads = job.dimension / 4, lane = threadIdx.x % 32;
 	const float4 *__restrict__ table = reinterpret_cast<const float4 *>(job.table);
 	float4 *__restrict__ tensor = reinterpret_cast<float4 *>(job.tensor) + (size_t(n) * TOKENS_ROW + first) * quads;
@@ -87,7 +106,7 @@ static __device__ void embed(const token_job &job, unsigned n, unsigned first, u
 
 #pragma unroll 2
 		for (unsigned q = lane; q < quads; q += 32)
-			to[q] = __ldg(from + q);
+			__stcs(to + q, __ldg(from + q));
 	}
 }
 
