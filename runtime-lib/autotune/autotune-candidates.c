@@ -191,19 +191,35 @@ static uint32_t soonest(const struct autotuner *tuner, uint64_t ns)
 	return best;
 }
 
+/* Of those that leave later than the latency the one that leaves first; 0: none is good enough. A
+ * little overhead more of one client is less than what each request of those above would wait. */
+static uint32_t first_to_leave(const struct autotuner *tuner, double most)
+{
+	uint64_t least = UINT64_MAX;
+	uint32_t best = 0;
+
+	for (size_t i = tuner->first; i < tuner->n; i++) {
+		const struct candidate *candidate = &tuner->candidates[i];
+		uint64_t ns = launch_config_leave_time(tuner, &candidate->config);
+		if (candidate->ratio <= most && ns < least) {
+			best = (uint32_t)i;
+			least = ns;
+		}
+	}
+	return best;
+}
+
 /* While somebody waits: one that leaves later than the latency only if there is no other. */
 static uint32_t winner_waited(const struct autotuner *tuner)
 {
-	const uint64_t within[] = {tuner->settings->latency, UINT64_MAX};
+	uint64_t latency = tuner->settings->latency;
+	uint32_t best = soonest(tuner, latency);
 
-	for (size_t i = 0; i < countof(within); i++) {
-		uint32_t first = soonest(tuner, within[i]);
-		uint32_t best =
-			first ? first : cheapest(tuner, launch_cost, OVERHEAD_WAITED, within[i]);
-		if (best)
-			return best;
-	}
-	return 0;
+	if (!best)
+		best = cheapest(tuner, launch_cost, OVERHEAD_WAITED, latency);
+	if (!best)
+		best = soonest(tuner, UINT64_MAX);
+	return best ? best : first_to_leave(tuner, OVERHEAD_WAITED);
 }
 
 static uint32_t winner_same_level(const struct autotuner *tuner)
