@@ -27,6 +27,7 @@
 #define BATCHES       16 /* of the kernel at a time */
 #define READERS_USUAL 12
 #define READERS_MAX   64u
+#define READERS_SPIN  3u /* the part of spin_us for which readers watch for work */
 /* While readers copy: a sleep ends 50 to 200 us late, when others could have copied 10 MiB. One
  * that takes longer reads from a disk. */
 #define READING_NS (1000u * NS_PER_US)
@@ -168,7 +169,8 @@ static int start_engine(struct weir_loop *loop)
 	if (r)
 		return r;
 	make_room_for_descriptors(loop->engine->event, loop->options.files);
-	r = workers_new(&loop->readers, loop->options.readers, true, loop->engine->event);
+	r = workers_new(&loop->readers, loop->options.readers, loop->options.spin_us / READERS_SPIN,
+			loop->engine->event);
 	if (!r)
 		workers_start(loop->readers);
 	return r;

@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK    (256u << 10)
-#define WATCH_NS 50000u
+#define STACK (256u << 10)
 
 struct queue {
 	struct io *first, **end;
@@ -22,7 +21,9 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct queue todo, done;
-	bool ends, watched, eager;
+	bool watched;
+	_Atomic bool ends; /* is written with the lock */
+	uint64_t watch_ns;
 	unsigned threads, threads_max, sleeping;
 	_Atomic unsigned queued;   /* of `todo`, what no thread has claimed; only claim() is without
 				      the lock */
@@ -149,14 +150,14 @@ static bool claim(struct workers *workers)
 	return n > 0;
 }
 
-/* Watches the queue for WATCH_NS at most. True: an entry was claimed. A thread that claims does not
+/* Watches the queue for a while. True: an entry was claimed. A thread that claims does not
  * count as watching any more: the next entry must wake another thread. */
 static bool watch_queue(struct workers *workers)
 {
-	uint64_t end = now_ns() + WATCH_NS;
+	uint64_t end = now_ns() + workers->watch_ns;
 
 	atomic_fetch_add(&workers->watching, 1);
-	while (now_ns() < end) {
+	while (!workers->ends && now_ns() < end) {
 		if (!atomic_load_explicit(&workers->queued, memory_order_relaxed))
 			continue;
 		atomic_fetch_sub(&workers->watching, 1);
@@ -168,13 +169,13 @@ static bool watch_queue(struct workers *workers)
 	return false;
 }
 
-/* With the lock, when the queue is empty: watches it, if the threads are to be quick, and sleeps.
+/* With the lock, when the queue is empty: watches it, if the thread is to be quick, and sleeps.
  * True: an entry was claimed. */
-static bool rest(struct workers *workers)
+static bool rest(struct workers *workers, bool watches)
 {
 	bool claimed = false;
 
-	if (workers->eager) {
+	if (watches) {
 		pthread_mutex_unlock(&workers->lock);
 		claimed = watch_queue(workers);
 		pthread_mutex_lock(&workers->lock);
@@ -190,12 +191,12 @@ static bool rest(struct workers *workers)
 static void *work(void *data)
 {
 	struct workers *workers = data;
-	bool claimed = false;
+	bool claimed = false, watches = false; /* not before its first operation */
 
 	pthread_mutex_lock(&workers->lock);
 	while (claimed || !workers->ends) {
 		if (!claimed && !claim(workers)) {
-			claimed = rest(workers);
+			claimed = rest(workers, watches);
 			continue;
 		}
 		claimed = false;
@@ -204,6 +205,7 @@ static void *work(void *data)
 		io->result = perform(io);
 		pthread_mutex_lock(&workers->lock);
 		finish(workers, io);
+		watches = workers->watch_ns > 0;
 	}
 	pthread_mutex_unlock(&workers->lock);
 	return NULL;
@@ -225,7 +227,7 @@ static void start_thread(struct workers *workers)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-int workers_new(struct workers **out, unsigned threads, bool eager, int event)
+int workers_new(struct workers **out, unsigned threads, uint32_t watch_us, int event)
 {
 	struct workers *workers = calloc(1, sizeof(*workers) + threads * sizeof(pthread_t));
 	pthread_mutexattr_t attributes;
@@ -241,7 +243,7 @@ int workers_new(struct workers **out, unsigned threads, bool eager, int event)
 	workers->todo.end = &workers->todo.first;
 	workers->done.end = &workers->done.first;
 	workers->threads_max = threads;
-	workers->eager = eager;
+	workers->watch_ns = watch_us * 1000ull;
 	workers->event = event;
 	*out = workers;
 	return 0;

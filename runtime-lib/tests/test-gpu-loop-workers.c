@@ -9,8 +9,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -46,7 +48,7 @@ static void workers_are_limited_and_tell_once(void **state)
 	unsigned reaped = 0;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, false, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 0, event), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		ios[i] = (struct io){.kind = IO_CALL, .run = be_busy, .size = i};
 		workers_submit(workers, &ios[i]);
@@ -101,7 +103,7 @@ static void threads_start_at_once(void **state)
 	struct workers *workers;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, true, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 0, event), 0);
 	assert_int_equal(threads_of_process(), before);
 	workers_start(workers);
 	assert_int_equal(threads_of_process(), before + 3);
@@ -116,7 +118,7 @@ static int64_t count_up(struct io *io)
 }
 
 /* Whether threads sleep, watch the queue, or are about to do the other, everything is done once. */
-static void eager_threads_miss_nothing(void **state)
+static void watching_threads_miss_nothing(void **state)
 {
 	enum { ROUNDS = 300, AT_ONCE = 5 };
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -125,7 +127,7 @@ static void eager_threads_miss_nothing(void **state)
 	_Atomic unsigned done = 0;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, true, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 50, event), 0);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned n = 1 + round % AT_ONCE;
 		for (unsigned i = 0; i < n; i++) {
@@ -146,6 +148,71 @@ static void eager_threads_miss_nothing(void **state)
 	for (unsigned round = 0; round < ROUNDS; round++)
 		all += 1 + round % AT_ONCE;
 	assert_int_equal(done, all);
+	close(event);
+}
+
+static int64_t tell_thread(struct io *io)
+{
+	return *(_Atomic pid_t *)io->buffer = gettid();
+}
+
+/* The state of a thread of this process, as in its stat: 'R' runs, 'S' sleeps. */
+static char state_of(pid_t thread)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	FILE *stat = fopen(path, "re");
+	assert_non_null(stat);
+	assert_int_equal(fscanf(stat, "%*d (%*[^)]) %c", &state), 1);
+	fclose(stat);
+	return state;
+}
+
+#define MINUTE_US 60000000u
+
+/* What a thread does that has had nothing to do for 50 ms. Such a thread ends at once. */
+static char idle_state(uint32_t watch_us)
+{
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	_Atomic pid_t thread = 0;
+	struct io io = {.kind = IO_CALL, .run = tell_thread, .buffer = &thread};
+	struct workers *workers;
+
+	assert_int_equal(workers_new(&workers, 1, watch_us, event), 0);
+	workers_submit(workers, &io);
+	while (!workers_reap(workers))
+		usleep(100);
+	usleep(50000);
+	char state = state_of(thread);
+	time_t before = time(NULL);
+	workers_free(workers);
+	assert_true(time(NULL) - before < 20);
+	close(event);
+	return state;
+}
+
+static void threads_watch_for_as_long_as_they_are_told(void **state)
+{
+	(void)state;
+	assert_int_equal(idle_state(0), 'S');
+	assert_int_equal(idle_state(200), 'S');
+	assert_int_equal(idle_state(MINUTE_US), 'R');
+}
+
+static void threads_that_had_nothing_to_do_sleep(void **state)
+{
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct workers *workers;
+
+	(void)state;
+	assert_int_equal(workers_new(&workers, 3, MINUTE_US, event), 0);
+	workers_start(workers);
+	usleep(10000);
+	clock_t before = clock();
+	usleep(100000);
+	assert_true(clock() - before < CLOCKS_PER_SEC / 50);
+	workers_free(workers);
 	close(event);
 }
 
@@ -173,7 +240,7 @@ static void workers_read_the_page_cache(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	unlink(path);
-	assert_int_equal(workers_new(&workers, 1, false, event), 0);
+	assert_int_equal(workers_new(&workers, 1, 0, event), 0);
 	assert_int_equal(write(fd, "abc", 3), 3);
 	assert_int_equal(read_by_worker(workers, fd, back, sizeof(back), true), 3);
 	assert_int_equal(read_by_worker(workers, fd, back, 3, false), 3);
@@ -192,7 +259,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_are_limited_and_tell_once),
 		cmocka_unit_test(threads_start_at_once),
-		cmocka_unit_test(eager_threads_miss_nothing),
+		cmocka_unit_test(watching_threads_miss_nothing),
+		cmocka_unit_test(threads_watch_for_as_long_as_they_are_told),
+		cmocka_unit_test(threads_that_had_nothing_to_do_sleep),
 		cmocka_unit_test(workers_read_the_page_cache),
 	};
 

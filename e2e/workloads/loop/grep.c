@@ -333,6 +333,7 @@ static double run_loop(void *program)
 						  /* and the one that runs, and the end */
 						  .callbacks = (uint32_t)grep->slots + 2,
 						  .staging = STAGING,
+						  .spin_us = HOST_SPIN_US,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
 			       .files = grep->corpus.files,
