@@ -50,6 +50,7 @@ struct crew *crew_new(void)
 			  : processors - 1 < PARALLEL_MAX ? (unsigned)processors - 1
 							  : PARALLEL_MAX;
 
+	*crew = (struct crew){0};
 	pthread_barrier_init(&crew->begin, NULL, wanted + 1);
 	pthread_barrier_init(&crew->end, NULL, wanted + 1);
 	while (crew->started < wanted)
