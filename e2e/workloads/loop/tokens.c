@@ -25,7 +25,6 @@
 #define KNOWN_PART    16 /* one of so many words is not in the vocabulary */
 #define PLACES_EACH   2  /* of the vocabulary's table, for a word */
 #define COMPARE_PIECE ((size_t)256 << 20)
-#define COMPARE_PART  ((size_t)1 << 20) /* of it, by a processor */
 
 struct texts {
 	struct workload w;
@@ -130,8 +129,9 @@ static uint32_t look_up(const struct texts *texts, uint64_t hash)
 	return TOKEN_UNKNOWN;
 }
 
-static void number_document(struct texts *texts, size_t d)
+static void number_document(void *context, size_t d)
 {
+	struct texts *texts = context;
 	uint32_t *numbers = texts->numbers + d * TOKENS_ROW, n = 0;
 	const char *at = texts->text + texts->offsets[d],
 		   *end = texts->text + texts->offsets[d + 1];
@@ -164,9 +164,15 @@ static void embed_document(void *context, size_t d)
 
 static double on_cpu(struct texts *texts)
 {
-	uint64_t began = now_ns();
+	const struct pipeline *pipeline = &texts->pipeline;
+	size_t cells = (size_t)pipeline->documents * TOKENS_ROW;
+	uint64_t began;
 
-	in_parallel(texts->pipeline.documents, embed_document, texts);
+	texts->tensor = workload_alloc(cells * pipeline->dimension * sizeof(*texts->tensor));
+	/* The first time touches the memory. */
+	in_parallel(pipeline->documents, embed_document, texts);
+	began = now_ns();
+	in_parallel(pipeline->documents, embed_document, texts);
 	return host_seconds(began);
 }
 
@@ -179,35 +185,53 @@ static CUdeviceptr uploaded(const void *data, size_t bytes)
 	return device;
 }
 
-/* What the GPU has, a piece at a time, and what it must be. */
+/* What the GPU has, a piece at a time, in units of which each must be equal to what @wanted says.
+ */
 struct comparison {
-	const uint8_t *found, *wanted;
-	size_t bytes;
+	const struct texts *texts;
+	const void *(*wanted)(const struct texts *texts, size_t unit);
+	size_t unit; /* its bytes */
+	const uint8_t *found;
+	size_t first; /* unit of @found */
 	const char *what;
 };
 
-static void compare_part(void *context, size_t i)
+static const void *numbers_wanted(const struct texts *texts, size_t document)
+{
+	return texts->numbers + document * TOKENS_ROW;
+}
+
+static const void *row_wanted(const struct texts *texts, size_t token)
+{
+	return texts->table + (size_t)texts->numbers[token] * texts->pipeline.dimension;
+}
+
+static void compare_unit(void *context, size_t i)
 {
 	const struct comparison *piece = context;
-	size_t from = i * COMPARE_PART, bytes = smaller(COMPARE_PART, piece->bytes - from);
+	const void *wanted = piece->wanted(piece->texts, piece->first + i);
 
-	if (memcmp(piece->found + from, piece->wanted + from, bytes) != 0)
+	if (memcmp(piece->found + i * piece->unit, wanted, piece->unit) != 0)
 		workload_fail("tokens: %s: wrong", piece->what);
 }
 
-static void compare(CUdeviceptr device, const void *wanted, size_t bytes, const char *what)
+/* @n units at @device. */
+static void compare(CUdeviceptr device, size_t n, struct comparison piece)
 {
+	size_t most = COMPARE_PIECE / piece.unit;
+	struct crew *crew = crew_new();
 	void *found;
 
-	CU(cuMemHostAlloc(&found, smaller(COMPARE_PIECE, bytes), 0));
-	for (size_t done = 0; done < bytes; done += COMPARE_PIECE) {
-		struct comparison piece = {found, (const uint8_t *)wanted + done,
-					   smaller(COMPARE_PIECE, bytes - done), what};
+	CU(cuMemHostAlloc(&found, smaller(most, n) * piece.unit, 0));
+	piece.found = found;
+	for (; piece.first < n; piece.first += most) {
+		size_t units = smaller(most, n - piece.first);
 
-		CU(cuMemcpyDtoH(found, device + done, piece.bytes));
-		in_parallel((piece.bytes + COMPARE_PART - 1) / COMPARE_PART, compare_part, &piece);
+		CU(cuMemcpyDtoH(found, device + piece.first * piece.unit, units * piece.unit));
+		crew_run(crew, units, compare_unit, &piece);
 	}
 	CU(cuMemFreeHost(found));
+	crew_free(crew);
 }
 
 static double on_gpu(struct texts *texts, enum pipeline_way way)
@@ -228,8 +252,12 @@ static double on_gpu(struct texts *texts, enum pipeline_way way)
 	pipeline->numbers = host_zeros(cells * sizeof(uint32_t));
 	pipeline->tensor = host_zeros(cells * row);
 	seconds = pipeline_run(pipeline, way);
-	compare(pipeline->numbers, texts->numbers, cells * sizeof(uint32_t), "numbers");
-	compare(pipeline->tensor, texts->tensor, cells * row, "tensor");
+	in_parallel(pipeline->documents, number_document, texts);
+	compare(pipeline->numbers, pipeline->documents,
+		(struct comparison){texts, numbers_wanted, TOKENS_ROW * sizeof(uint32_t),
+				    .what = "numbers"});
+	compare(pipeline->tensor, cells,
+		(struct comparison){texts, row_wanted, row, .what = "tensor"});
 	for (size_t i = 0; i < 5; i++)
 		CU(cuMemFree((const CUdeviceptr[]){pipeline->offsets, pipeline->vocabulary,
 						   pipeline->table, pipeline->numbers,
@@ -292,13 +320,11 @@ int main(int argc, char **argv)
 	struct pipeline *pipeline = &texts.pipeline;
 	const struct way *way = parse(&texts, argc, argv);
 	double seconds, leaving = 0;
-
 	size_t cells = (size_t)pipeline->documents * TOKENS_ROW,
 	       entries = (texts.words + 2) * pipeline->dimension;
 
 	snprintf(texts.path, sizeof(texts.path), "%.200s/documents-%d", texts.folder, getpid());
 	texts.numbers = workload_alloc(cells * sizeof(*texts.numbers));
-	texts.tensor = workload_alloc(cells * pipeline->dimension * sizeof(*texts.tensor));
 	texts.table = workload_alloc(entries * sizeof(*texts.table));
 	random_floats(&(struct random){texts.w.seed}, texts.table, entries, -1, 1);
 	make_vocabulary(&texts);
@@ -306,7 +332,6 @@ int main(int argc, char **argv)
 	write_text(&texts);
 	workload_open(&texts.w, NULL);
 	workload_ready(&texts.w);
-	on_cpu(&texts); /* touches memory for the first time */
 	seconds = way->on_gpu ? on_gpu(&texts, way->way) : on_cpu(&texts);
 	if (texts.leaving)
 		leaving = on_gpu(&texts, PIPELINE_LEAVING);
