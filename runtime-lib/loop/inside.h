@@ -46,6 +46,7 @@ struct weir_loop {
 	void *shared; /* with the kernel */
 	struct rings rings;
 	struct io_engine *engine;
+	uint32_t spare_readers;  /* beyond options.readers */
 	struct workers *readers; /* copy from the page cache into staging buffers */
 	struct cufile cufile;
 	bool cufile_tried;

@@ -50,7 +50,7 @@ static int begin(struct engine *engine)
 	if (engine->epoll < 0 ||
 	    epoll_ctl(engine->epoll, EPOLL_CTL_ADD, engine->base.event, &event) < 0)
 		return -errno;
-	return workers_new(&engine->workers, THREADS, 0, engine->base.event);
+	return workers_new(&engine->workers, THREADS, 0, 0, engine->base.event);
 }
 
 static void engine_free(struct io_engine *base)

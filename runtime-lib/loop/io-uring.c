@@ -114,7 +114,7 @@ static int engine_new(struct io_engine **out, uint32_t most)
 		r = -errno;
 		goto free_engine;
 	}
-	if ((r = workers_new(&engine->workers, CALL_THREADS, 0, engine->base.event)))
+	if ((r = workers_new(&engine->workers, CALL_THREADS, 0, 0, engine->base.event)))
 		goto close_event;
 	if ((r = begin_ring(engine, most)))
 		goto free_workers;

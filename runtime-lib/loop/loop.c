@@ -25,7 +25,8 @@
 #define FILES_MAX     1048576u
 #define STAGING_MAX   1024u
 #define BATCHES       16 /* of the kernel at a time */
-#define READERS_USUAL 12
+#define READERS_USUAL 12u
+#define READERS_SPARE 3u
 #define READERS_MAX   64u
 #define READERS_SPIN  3u /* the part of spin_us for which readers watch for work */
 /* While readers copy: a sleep ends 50 to 200 us late, when others could have copied 10 MiB. One
@@ -102,14 +103,26 @@ void loop_answer(struct weir_loop *loop, struct slot *slot, int64_t result)
 	rings_answer(&loop->rings, slot_number(loop, slot), result);
 }
 
-static uint32_t usual_readers(void)
+static uint32_t processors(void)
 {
 	cpu_set_t set;
-	int cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 
-	int readers = cores * 3 / 4;
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+}
 
-	return readers < 1 ? 1 : readers < READERS_USUAL ? (uint32_t)readers : READERS_USUAL;
+static uint32_t usual_readers(void)
+{
+	uint32_t readers = processors() * 3 / 4;
+
+	return readers < 1 ? 1 : readers < READERS_USUAL ? readers : READERS_USUAL;
+}
+
+/* One processor is left to the loop's thread. */
+static uint32_t spare_readers(void)
+{
+	uint32_t all = processors() - 1, usual = usual_readers();
+
+	return all < usual ? 0 : all - usual < READERS_SPARE ? all - usual : READERS_SPARE;
 }
 
 /* Fills in defaults. */
@@ -130,6 +143,7 @@ static int take_options(struct weir_loop *loop, const struct weir_loop_options *
 	};
 
 	*options = *given;
+	loop->spare_readers = options->readers ? 0 : spare_readers();
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		if (!*limits[i].value)
 			*limits[i].value = limits[i].usual;
@@ -169,8 +183,8 @@ static int start_engine(struct weir_loop *loop)
 	if (r)
 		return r;
 	make_room_for_descriptors(loop->engine->event, loop->options.files);
-	r = workers_new(&loop->readers, loop->options.readers, loop->options.spin_us / READERS_SPIN,
-			loop->engine->event);
+	r = workers_new(&loop->readers, loop->options.readers, loop->spare_readers,
+			loop->options.spin_us / READERS_SPIN, loop->engine->event);
 	if (!r)
 		workers_start(loop->readers);
 	return r;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define STACK (256u << 10)
+#define MANY  4u /* operations that wait: spare threads are of use */
 
 struct queue {
 	struct io *first, **end;
@@ -25,6 +26,7 @@ struct workers {
 	_Atomic bool ends; /* is written with the lock */
 	uint64_t watch_ns;
 	unsigned threads, threads_max, sleeping;
+	unsigned spare;            /* threads */
 	_Atomic unsigned queued;   /* of `todo`, what no thread has claimed; only claim() is without
 				      the lock */
 	_Atomic unsigned watching; /* threads that look at it */
@@ -169,13 +171,19 @@ static bool watch_queue(struct workers *workers)
 	return false;
 }
 
+/* With the lock: without so many of those that are awake there are enough. */
+static bool has_enough(const struct workers *workers, unsigned but)
+{
+	return workers->threads - workers->sleeping >= workers->threads_max - workers->spare + but;
+}
+
 /* With the lock, when the queue is empty: watches it, if the thread is to be quick, and sleeps.
- * True: an entry was claimed. */
+ * Threads beyond the usual ones do not watch. True: an entry was claimed. */
 static bool rest(struct workers *workers, bool watches)
 {
 	bool claimed = false;
 
-	if (watches) {
+	if (watches && !has_enough(workers, 1)) {
 		pthread_mutex_unlock(&workers->lock);
 		claimed = watch_queue(workers);
 		pthread_mutex_lock(&workers->lock);
@@ -227,9 +235,11 @@ static void start_thread(struct workers *workers)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-int workers_new(struct workers **out, unsigned threads, uint32_t watch_us, int event)
+int workers_new(struct workers **out, unsigned threads, unsigned spare, uint32_t watch_us,
+		int event)
 {
-	struct workers *workers = calloc(1, sizeof(*workers) + threads * sizeof(pthread_t));
+	struct workers *workers =
+		calloc(1, sizeof(*workers) + (threads + spare) * sizeof(pthread_t));
 	pthread_mutexattr_t attributes;
 
 	if (!workers)
@@ -242,7 +252,8 @@ int workers_new(struct workers **out, unsigned threads, uint32_t watch_us, int e
 	pthread_cond_init(&workers->more, NULL);
 	workers->todo.end = &workers->todo.first;
 	workers->done.end = &workers->done.first;
-	workers->threads_max = threads;
+	workers->threads_max = threads + spare;
+	workers->spare = spare;
 	workers->watch_ns = watch_us * 1000ull;
 	workers->event = event;
 	*out = workers;
@@ -252,7 +263,7 @@ int workers_new(struct workers **out, unsigned threads, uint32_t watch_us, int e
 void workers_start(struct workers *workers)
 {
 	pthread_mutex_lock(&workers->lock);
-	for (unsigned i = workers->threads; i < workers->threads_max; i++)
+	for (unsigned i = workers->threads; i < workers->threads_max - workers->spare; i++)
 		start_thread(workers);
 	pthread_mutex_unlock(&workers->lock);
 }
@@ -272,19 +283,36 @@ void workers_free(struct workers *workers)
 	free(workers);
 }
 
+/* With the lock: so many operations wait before one more thread is awake. */
+static unsigned patience(const struct workers *workers)
+{
+	return has_enough(workers, 0) ? MANY : 0;
+}
+
+/* With the lock, before an operation is added. */
+static bool wants_start(const struct workers *workers)
+{
+	unsigned idle = workers->sleeping + workers->watching;
+
+	if (workers->threads < workers->threads_max - workers->spare)
+		return idle <= workers->queued;
+	return workers->threads < workers->threads_max && !workers->sleeping &&
+	       idle + MANY <= workers->queued;
+}
+
 /* Threads that watch the queue need not be woken. */
 void workers_submit(struct workers *workers, struct io *io)
 {
 	bool wakes = false;
 
 	pthread_mutex_lock(&workers->lock);
-	if (workers->sleeping + workers->watching <= workers->queued &&
-	    workers->threads < workers->threads_max)
+	if (wants_start(workers))
 		start_thread(workers);
 	if (workers->threads) {
 		append(&workers->todo, io);
 		workers->queued++;
-		wakes = workers->sleeping && workers->queued > workers->watching;
+		wakes = workers->sleeping &&
+			workers->queued > workers->watching + patience(workers);
 	} else {
 		io->result = -EAGAIN;
 		finish(workers, io);

@@ -5,12 +5,15 @@
 
 struct workers;
 
-/* At most @threads, which start when they are needed. A thread that has ended an operation watches
+/* At most @threads, which start when they are needed, and @spare more, which work only while four
+ * operations wait. A thread that has ended an operation watches
  * for the next one for @watch_us before it sleeps: it then begins at once, and the caller need not
  * wake it. @event: an eventfd, which workers_watch() is about; stays the caller's. -ENOMEM. */
-int workers_new(struct workers **out, unsigned threads, uint32_t watch_us, int event);
+int workers_new(struct workers **out, unsigned threads, unsigned spare, uint32_t watch_us,
+		int event);
 
-/* Starts all of them now: an operation that waits for its thread to start is 100 us late. */
+/* Starts all now, but for the spare ones: an operation that waits for its thread to start is 100 us
+ * late. */
 void workers_start(struct workers *workers);
 
 /* Nothing is submitted. NULL is fine. */

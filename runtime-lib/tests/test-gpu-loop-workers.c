@@ -39,6 +39,24 @@ static int64_t be_busy(struct io *io)
 	return (int64_t)io->size;
 }
 
+static unsigned wait_for_running(unsigned running)
+{
+	pthread_mutex_lock(&busy.lock);
+	while (busy.running < running)
+		pthread_cond_wait(&busy.changed, &busy.lock);
+	running = busy.running;
+	pthread_mutex_unlock(&busy.lock);
+	return running;
+}
+
+static void end_running(void)
+{
+	pthread_mutex_lock(&busy.lock);
+	busy.ends = true;
+	pthread_cond_broadcast(&busy.changed);
+	pthread_mutex_unlock(&busy.lock);
+}
+
 static void workers_are_limited_and_tell_once(void **state)
 {
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -48,25 +66,19 @@ static void workers_are_limited_and_tell_once(void **state)
 	unsigned reaped = 0;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, 0, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 0, 0, event), 0);
 	for (unsigned i = 0; i < 10; i++) {
 		ios[i] = (struct io){.kind = IO_CALL, .run = be_busy, .size = i};
 		workers_submit(workers, &ios[i]);
 	}
-	pthread_mutex_lock(&busy.lock);
-	while (busy.running < 3)
-		pthread_cond_wait(&busy.changed, &busy.lock);
-	pthread_mutex_unlock(&busy.lock);
+	wait_for_running(3);
 	assert_true(workers_cancel(workers, &ios[9]));
 	assert_ptr_equal(workers_reap(workers), &ios[9]);
 	assert_int_equal(ios[9].result, -ECANCELED);
 	assert_int_equal(eventfd_read(event, &count), -1); /* nobody watches */
 	assert_false(workers_watch(workers));
 
-	pthread_mutex_lock(&busy.lock);
-	busy.ends = true;
-	pthread_cond_broadcast(&busy.changed);
-	pthread_mutex_unlock(&busy.lock);
+	end_running();
 	assert_int_equal(poll(&(struct pollfd){.fd = event, .events = POLLIN}, 1, 10000), 1);
 	assert_true(workers_watch(workers)); /* one has ended */
 	while (reaped < 9) {
@@ -103,10 +115,41 @@ static void threads_start_at_once(void **state)
 	struct workers *workers;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, 0, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 2, 0, event), 0);
 	assert_int_equal(threads_of_process(), before);
 	workers_start(workers);
 	assert_int_equal(threads_of_process(), before + 3);
+	workers_free(workers);
+	close(event);
+}
+
+/* Four operations wait before the spare thread starts. When it sleeps, it is woken for as many. */
+static void spare_threads_work_while_many_wait(void **state)
+{
+	enum { THREADS = 2, MANY = 4, OPERATIONS = THREADS + MANY + 1 };
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct io ios[OPERATIONS];
+	struct workers *workers;
+
+	(void)state;
+	assert_int_equal(workers_new(&workers, THREADS, 1, 0, event), 0);
+	for (unsigned round = 0; round < 3; round++) {
+		busy.ends = false;
+		for (unsigned i = 0; i < OPERATIONS; i++) {
+			ios[i] = (struct io){.kind = IO_CALL, .run = be_busy};
+			workers_submit(workers, &ios[i]);
+			wait_for_running(i < THREADS ? i + 1 : THREADS);
+			if (!round && i == OPERATIONS - 2) {
+				usleep(5000);
+				assert_int_equal(wait_for_running(0), THREADS);
+			}
+		}
+		assert_int_equal(wait_for_running(THREADS + 1), THREADS + 1);
+		end_running();
+		for (unsigned reaped = 0; reaped < OPERATIONS;)
+			reaped += workers_reap(workers) != NULL;
+		usleep(1000); /* all of them sleep, mostly */
+	}
 	workers_free(workers);
 	close(event);
 }
@@ -127,7 +170,7 @@ static void watching_threads_miss_nothing(void **state)
 	_Atomic unsigned done = 0;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, 50, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 0, 50, event), 0);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned n = 1 + round % AT_ONCE;
 		for (unsigned i = 0; i < n; i++) {
@@ -179,7 +222,7 @@ static char idle_state(uint32_t watch_us)
 	struct io io = {.kind = IO_CALL, .run = tell_thread, .buffer = &thread};
 	struct workers *workers;
 
-	assert_int_equal(workers_new(&workers, 1, watch_us, event), 0);
+	assert_int_equal(workers_new(&workers, 1, 0, watch_us, event), 0);
 	workers_submit(workers, &io);
 	while (!workers_reap(workers))
 		usleep(100);
@@ -206,7 +249,7 @@ static void threads_that_had_nothing_to_do_sleep(void **state)
 	struct workers *workers;
 
 	(void)state;
-	assert_int_equal(workers_new(&workers, 3, MINUTE_US, event), 0);
+	assert_int_equal(workers_new(&workers, 3, 0, MINUTE_US, event), 0);
 	workers_start(workers);
 	usleep(10000);
 	clock_t before = clock();
@@ -240,7 +283,7 @@ static void workers_read_the_page_cache(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	unlink(path);
-	assert_int_equal(workers_new(&workers, 1, 0, event), 0);
+	assert_int_equal(workers_new(&workers, 1, 0, 0, event), 0);
 	assert_int_equal(write(fd, "abc", 3), 3);
 	assert_int_equal(read_by_worker(workers, fd, back, sizeof(back), true), 3);
 	assert_int_equal(read_by_worker(workers, fd, back, 3, false), 3);
@@ -259,6 +302,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_are_limited_and_tell_once),
 		cmocka_unit_test(threads_start_at_once),
+		cmocka_unit_test(spare_threads_work_while_many_wait),
 		cmocka_unit_test(watching_threads_miss_nothing),
 		cmocka_unit_test(threads_watch_for_as_long_as_they_are_told),
 		cmocka_unit_test(threads_that_had_nothing_to_do_sleep),

@@ -43,7 +43,8 @@ struct weir_loop_options {
 	uint32_t staging;
 	/* Threads that copy from the page cache into these buffers. They start with the loop, and
 	 * sleep when there was nothing more to copy for a third of `spin_us`. 0: three quarters of
-	 * the cores that the process may use, at least 1, at most 12; at most 64 */
+	 * the processors that the process may use, at least 1, at most 12; while four reads wait,
+	 * up to 3 more, but one processor stays the loop's thread's. At most 64 */
 	uint32_t readers;
 	uint32_t linger_us; /* the kernel leaves when all blocks have waited for so long; 0: 100.
 			     * After a quarter of it, if it is mostly away for long */
