@@ -3,7 +3,7 @@
  * several requests. While enough is being copied, what has been read is left where it is, and may
  * get neighbours. A piece whose neighbour is still being read waits for it as long as the engine
  * has something to do: if it were copied alone, its memory would be free alone, too, and pieces
- * would lie further and further apart. */
+ * would lie further and further apart. The next copy begins before the last one ends. */
 #include "loop/copies.h"
 
 #include <errno.h>
@@ -13,12 +13,18 @@
 #define COPYING (4u << 20)
 #define COPIES  2u
 #define JOINED  (8u << 20) /* bytes of one copy, at most */
+/* Nothing waits for neighbours when the engine has less to do. Until a copy runs, some 10 us pass
+ * in which the thread looks at something else, and 10 us in the driver. */
+#define AHEAD_NS   30000u
+#define NS_PER_MIB 19000u /* until copies have shown it: PCIe 5.0 */
+#define STEADY     16u    /* parts of the rate, of which one is that of the last copy */
 
 int copies_init(struct weir_loop *loop)
 {
 	loop->in.end = &loop->in.first;
 	loop->out.end = &loop->out.first;
 	loop->ready.end = &loop->ready.first;
+	loop->ns_per_mib = NS_PER_MIB;
 	for (uint32_t i = 0; i < loop->staging.units; i++)
 		if (cuEventCreate(&loop->staging.piece[i].event, CU_EVENT_DISABLE_TIMING) !=
 		    CUDA_SUCCESS)
@@ -148,6 +154,14 @@ static bool is_growing(const struct weir_loop *loop, const struct piece *piece)
 	return awaits(loop, piece, next_behind, &bytes) || awaits(loop, piece, next_before, &bytes);
 }
 
+/* Copies to the GPU run one after the other. */
+static bool is_busy(const struct weir_loop *loop)
+{
+	uint64_t takes = loop->copying * loop->ns_per_mib >> 20;
+
+	return loop->in.first && loop->copying_since + takes > loop_now() + AHEAD_NS;
+}
+
 /* The piece that has been ready for the longest, of those whose copies do not grow. NULL: there is
  * none, and the copy engine is busy. */
 static struct piece *choose(const struct weir_loop *loop)
@@ -156,7 +170,7 @@ static struct piece *choose(const struct weir_loop *loop)
 
 	while (piece && is_growing(loop, piece))
 		piece = piece->next;
-	return piece || loop->in.first ? piece : loop->ready.first;
+	return piece || is_busy(loop) ? piece : loop->ready.first;
 }
 
 static void end_all(struct weir_loop *loop, struct piece *first, int error)
@@ -174,6 +188,8 @@ static int begin(struct weir_loop *loop, struct piece *first, uint64_t bytes)
 
 	if (r)
 		return r;
+	if (!loop->in.first)
+		loop->copying_since = loop_now();
 	loop->copying += bytes;
 	append(&loop->in, first);
 	return 0;
@@ -233,19 +249,33 @@ void copies_out(struct weir_loop *loop, struct piece *piece)
 		append(&loop->out, piece);
 }
 
+/* @bytes of `in` have been copied. Short copies say nothing of the rate. */
+static void measure(struct weir_loop *loop, uint64_t bytes)
+{
+	uint64_t now = loop_now(), ns = ((now - loop->copying_since) << 20) / bytes;
+
+	if (bytes >= STAGING_BYTES)
+		loop->ns_per_mib = (loop->ns_per_mib * (STEADY - 1) + ns) / STEADY;
+	loop->copying -= bytes;
+	loop->copying_since = now;
+}
+
 static bool look(struct weir_loop *loop, struct pieces *list)
 {
+	uint64_t bytes = 0;
 	bool some = false;
 	int r;
 
 	while (list->first && (r = gpu_copied(&loop->gpu, list->first->event)) != -EAGAIN) {
 		struct piece *first = take(list);
 
-		for (struct piece *piece = first; list == &loop->in && piece; piece = piece->joined)
-			loop->copying -= piece->filled;
+		for (struct piece *piece = first; piece; piece = piece->joined)
+			bytes += piece->filled;
 		end_all(loop, first, r ? -EFAULT : 0);
 		some = true;
 	}
+	if (list == &loop->in && some)
+		measure(loop, bytes);
 	return some;
 }
 
@@ -253,7 +283,7 @@ bool copies_look(struct weir_loop *loop)
 {
 	bool in = look(loop, &loop->in), out = look(loop, &loop->out);
 
-	if (in)
+	if (loop->ready.first)
 		copies_begin(loop);
 	return in || out;
 }

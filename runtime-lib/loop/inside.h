@@ -59,6 +59,8 @@ struct weir_loop {
 	struct pieces ready;      /* that have been read, in order */
 	struct pieces in, out;    /* copies under way, in order; the first piece of each */
 	uint64_t copying;         /* bytes of `in` */
+	uint64_t copying_since;   /* ns: the first of `in` */
+	uint64_t ns_per_mib;      /* of the copies so far */
 	struct slot_list wanting; /* transfers that want buffers */
 	uint64_t turn;            /* bytes left of the turn of a transfer */
 	uint64_t follows;         /* the address at which it goes on */

@@ -26,6 +26,7 @@ struct ended {
 
 static struct world {
 	struct weir_loop loop;
+	uint64_t now;
 	struct slot slots[SLOTS];
 	struct {
 		uint64_t to, size;
@@ -36,6 +37,11 @@ static struct world {
 	struct ended ended[64];
 	unsigned n_ended;
 } w;
+
+uint64_t loop_now(void)
+{
+	return w.now;
+}
 
 int gpu_copy_in(struct gpu *gpu, CUdeviceptr to, const void *from, size_t size, CUevent event)
 {
@@ -76,7 +82,9 @@ static int begin(void **state)
 	w.loop.staged = malloc(staging_size(BUFFERS));
 	assert_non_null(w.loop.staged);
 	assert_int_equal(staging_init(&w.loop.staging, w.loop.staged, BUFFERS), 0);
-	return copies_init(&w.loop);
+	int r = copies_init(&w.loop);
+	w.loop.ns_per_mib = 1000000; /* a slow link */
+	return r;
 }
 
 static int end(void **state)
@@ -314,6 +322,42 @@ static void the_engine_waits_for_nobody(void **state)
 	assert_copy(1, FREE, MIB, pieces[0]);
 }
 
+static void the_engine_has_a_copy_before_it_stands_still(void **state)
+{
+	struct piece *pieces[3];
+
+	(void)state;
+	ready(read_piece(0));
+	for (unsigned i = 0; i < 3; i++) {
+		pieces[i] = read_piece(FREE + i);
+		pieces[i]->io.kind = IO_READ_CACHED;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		ready(pieces[i]);
+	w.now += 900000;
+	assert_false(copies_look(&w.loop));
+	assert_int_equal(w.begun, 1);
+	w.now += 80000;
+	assert_false(copies_look(&w.loop));
+	assert_copy(1, FREE, 2 * MIB, pieces[0]);
+	w.finished = 2;
+	assert_true(copies_look(&w.loop));
+	assert_int_equal(w.loop.copying, 0);
+}
+
+static void copies_show_the_rate(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		ready(read_piece(0));
+		w.now += 500000;
+		w.finished = 1;
+		assert_true(copies_look(&w.loop));
+		w.begun = w.n_ended = 0;
+	}
+	assert_in_range(w.loop.ns_per_mib, 500000, 510000);
+}
+
 /* A disk or a client may take long. */
 static void only_readers_are_waited_for(void **state)
 {
@@ -423,6 +467,8 @@ int main(void)
 		TEST(one_copy_is_limited),
 		TEST(a_copy_waits_for_what_is_being_read),
 		TEST(the_engine_waits_for_nobody),
+		TEST(the_engine_has_a_copy_before_it_stands_still),
+		TEST(copies_show_the_rate),
 		TEST(only_readers_are_waited_for),
 		TEST(long_copies_do_not_wait),
 		TEST(refused_copies_are_tried_apart),

@@ -26,6 +26,11 @@ static struct world {
 	unsigned answered;
 } w;
 
+uint64_t loop_now(void)
+{
+	return 0;
+}
+
 void *gpu_host_alloc(struct gpu *gpu, size_t size)
 {
 	(void)gpu;
