@@ -252,10 +252,11 @@ void copies_out(struct weir_loop *loop, struct piece *piece)
 /* @bytes of `in` have been copied. Short copies say nothing of the rate. */
 static void measure(struct weir_loop *loop, uint64_t bytes)
 {
-	uint64_t now = loop_now(), ns = ((now - loop->copying_since) << 20) / bytes;
+	uint64_t now = loop_now(), took = now - loop->copying_since;
 
 	if (bytes >= STAGING_BYTES)
-		loop->ns_per_mib = (loop->ns_per_mib * (STEADY - 1) + ns) / STEADY;
+		loop->ns_per_mib =
+			(loop->ns_per_mib * (STEADY - 1) + (took << 20) / bytes) / STEADY;
 	loop->copying -= bytes;
 	loop->copying_since = now;
 }
