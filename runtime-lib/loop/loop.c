@@ -276,6 +276,7 @@ static bool look(struct weir_loop *loop, uint64_t now)
 	loop->engine->type->kick(loop->engine);
 	some |= finish_operations(loop);
 	some |= transfers_look(loop);
+	workers_hurry(loop->readers, !loop->in.first);
 	some |= timers_look(loop, now);
 	network_retry(loop, now);
 	return some;

@@ -27,6 +27,7 @@ struct workers {
 	uint64_t watch_ns;
 	unsigned threads, threads_max, sleeping;
 	unsigned spare;            /* threads */
+	_Atomic bool hurried;      /* they are of use */
 	_Atomic unsigned queued;   /* of `todo`, what no thread has claimed; only claim() is without
 				      the lock */
 	_Atomic unsigned watching; /* threads that look at it */
@@ -177,8 +178,14 @@ static bool has_enough(const struct workers *workers, unsigned but)
 	return workers->threads - workers->sleeping >= workers->threads_max - workers->spare + but;
 }
 
-/* With the lock, when the queue is empty: watches it, if the thread is to be quick, and sleeps.
- * Threads beyond the usual ones do not watch. True: an entry was claimed. */
+/* With the lock: the calling thread is of no use. */
+static bool is_one_too_many(const struct workers *workers)
+{
+	return has_enough(workers, 1) && !workers->hurried;
+}
+
+/* With the lock, when the thread has nothing to do: watches the queue, if it is to be quick, and
+ * sleeps. Threads beyond the usual ones do not watch. True: an entry was claimed. */
 static bool rest(struct workers *workers, bool watches)
 {
 	bool claimed = false;
@@ -188,7 +195,9 @@ static bool rest(struct workers *workers, bool watches)
 		claimed = watch_queue(workers);
 		pthread_mutex_lock(&workers->lock);
 	}
-	if (!claimed && !(claimed = claim(workers)) && !workers->ends) {
+	if (!claimed && !is_one_too_many(workers))
+		claimed = claim(workers);
+	if (!claimed && !workers->ends) {
 		workers->sleeping++;
 		pthread_cond_wait(&workers->more, &workers->lock);
 		workers->sleeping--;
@@ -203,7 +212,7 @@ static void *work(void *data)
 
 	pthread_mutex_lock(&workers->lock);
 	while (claimed || !workers->ends) {
-		if (!claimed && !claim(workers)) {
+		if (!claimed && (is_one_too_many(workers) || !claim(workers))) {
 			claimed = rest(workers, watches);
 			continue;
 		}
@@ -283,36 +292,31 @@ void workers_free(struct workers *workers)
 	free(workers);
 }
 
-/* With the lock: so many operations wait before one more thread is awake. */
-static unsigned patience(const struct workers *workers)
+void workers_hurry(struct workers *workers, bool hurried)
 {
-	return has_enough(workers, 0) ? MANY : 0;
+	atomic_store_explicit(&workers->hurried, hurried, memory_order_relaxed);
 }
 
-/* With the lock, before an operation is added. */
-static bool wants_start(const struct workers *workers)
+/* With the lock, before an operation is added: no thread that is awake will soon take it. A spare
+ * thread is of use only while many wait. */
+static bool wants_another(const struct workers *workers, unsigned idle)
 {
-	unsigned idle = workers->sleeping + workers->watching;
-
-	if (workers->threads < workers->threads_max - workers->spare)
+	if (!has_enough(workers, 0))
 		return idle <= workers->queued;
-	return workers->threads < workers->threads_max && !workers->sleeping &&
-	       idle + MANY <= workers->queued;
+	return workers->hurried && idle + MANY <= workers->queued;
 }
 
 /* Threads that watch the queue need not be woken. */
 void workers_submit(struct workers *workers, struct io *io)
 {
-	bool wakes = false;
-
 	pthread_mutex_lock(&workers->lock);
-	if (wants_start(workers))
+	bool wakes = workers->sleeping && wants_another(workers, workers->watching);
+	if (!workers->sleeping && workers->threads < workers->threads_max &&
+	    wants_another(workers, workers->watching))
 		start_thread(workers);
 	if (workers->threads) {
 		append(&workers->todo, io);
 		workers->queued++;
-		wakes = workers->sleeping &&
-			workers->queued > workers->watching + patience(workers);
 	} else {
 		io->result = -EAGAIN;
 		finish(workers, io);

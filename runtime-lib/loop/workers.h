@@ -6,15 +6,18 @@
 struct workers;
 
 /* At most @threads, which start when they are needed, and @spare more, which work only while four
- * operations wait. A thread that has ended an operation watches
- * for the next one for @watch_us before it sleeps: it then begins at once, and the caller need not
- * wake it. @event: an eventfd, which workers_watch() is about; stays the caller's. -ENOMEM. */
+ * operations wait and workers_hurry() says so. A thread that has ended an operation watches for the
+ * next one for @watch_us before it sleeps: it then begins at once, and the caller need not wake it.
+ * @event: an eventfd, which workers_watch() is about; stays the caller's. -ENOMEM. */
 int workers_new(struct workers **out, unsigned threads, unsigned spare, uint32_t watch_us,
 		int event);
 
 /* Starts all now, but for the spare ones: an operation that waits for its thread to start is 100 us
  * late. */
 void workers_start(struct workers *workers);
+
+/* Whether spare threads are of use from now on; at first they are not. */
+void workers_hurry(struct workers *workers, bool hurried);
 
 /* Nothing is submitted. NULL is fine. */
 void workers_free(struct workers *workers);

@@ -123,7 +123,8 @@ static void threads_start_at_once(void **state)
 	close(event);
 }
 
-/* Four operations wait before the spare thread starts. When it sleeps, it is woken for as many. */
+/* Four operations wait before the spare thread starts, if it is of use. When it sleeps, it is woken
+ * for as many. */
 static void spare_threads_work_while_many_wait(void **state)
 {
 	enum { THREADS = 2, MANY = 4, OPERATIONS = THREADS + MANY + 1 };
@@ -135,6 +136,7 @@ static void spare_threads_work_while_many_wait(void **state)
 	assert_int_equal(workers_new(&workers, THREADS, 1, 0, event), 0);
 	for (unsigned round = 0; round < 3; round++) {
 		busy.ends = false;
+		workers_hurry(workers, true);
 		for (unsigned i = 0; i < OPERATIONS; i++) {
 			ios[i] = (struct io){.kind = IO_CALL, .run = be_busy};
 			workers_submit(workers, &ios[i]);
@@ -149,6 +151,37 @@ static void spare_threads_work_while_many_wait(void **state)
 		for (unsigned reaped = 0; reaped < OPERATIONS;)
 			reaped += workers_reap(workers) != NULL;
 		usleep(1000); /* all of them sleep, mostly */
+	}
+	workers_free(workers);
+	close(event);
+}
+
+/* While it is of no use it does not start; and when it has worked, it leaves the rest to the
+ * others. */
+static void spare_threads_rest_while_nobody_hurries(void **state)
+{
+	enum { MANY = 20 };
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	unsigned before = threads_of_process();
+	struct io ios[MANY];
+	struct workers *workers;
+
+	(void)state;
+	assert_int_equal(workers_new(&workers, 1, 1, 0, event), 0);
+	for (unsigned hurried = 0; hurried < 2; hurried++) {
+		busy.ends = false;
+		workers_hurry(workers, hurried);
+		for (unsigned i = 0; i < MANY; i++) {
+			ios[i] = (struct io){.kind = IO_CALL, .run = be_busy};
+			workers_submit(workers, &ios[i]);
+			wait_for_running(1);
+		}
+		assert_int_equal(wait_for_running(1 + hurried), 1 + hurried);
+		assert_int_equal(threads_of_process(), before + 1 + hurried);
+		workers_hurry(workers, false);
+		end_running();
+		for (unsigned reaped = 0; reaped < MANY;)
+			reaped += workers_reap(workers) != NULL;
 	}
 	workers_free(workers);
 	close(event);
@@ -303,6 +336,7 @@ int main(void)
 		cmocka_unit_test(workers_are_limited_and_tell_once),
 		cmocka_unit_test(threads_start_at_once),
 		cmocka_unit_test(spare_threads_work_while_many_wait),
+		cmocka_unit_test(spare_threads_rest_while_nobody_hurries),
 		cmocka_unit_test(watching_threads_miss_nothing),
 		cmocka_unit_test(threads_watch_for_as_long_as_they_are_told),
 		cmocka_unit_test(threads_that_had_nothing_to_do_sleep),
