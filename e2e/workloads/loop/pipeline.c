@@ -18,6 +18,9 @@ extern const char tokens_ptx[], tokens_loop_ptx[], tokens_loop_leaving_ptx[];
 #define SHARE   1024u /* documents that a processor reads at once */
 #define STREAMS 16u
 #define STAGING 32u /* buffers of the loop */
+/* Its threads that read: twice the text that the GPU takes. More would take its own thread time on
+ * their processors. */
+#define READERS 6u
 
 static struct token_job job_of(const struct pipeline *pipeline)
 {
@@ -44,6 +47,7 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 						  .threads = TOKENS_THREADS,
 						  .callbacks = TOKENS_CALLBACKS,
 						  .staging = STAGING,
+						  .readers = READERS,
 						  .spin_us = HOST_SPIN_US,
 						  .name = "tokens"};
 	struct weir_loop *loop = host_loop(kernel, &options);

@@ -17,7 +17,7 @@
 #define TOKENS_MOST    2048u
 #define TOKENS_WAVE    12u
 #define TOKENS_READERS 16u /* blocks that read, at most */
-#define TOKENS_ROWS    4u  /* rows that it copies without a scheduling point; divides TOKENS_ROW */
+#define TOKENS_ROWS    8u  /* rows that it copies without a scheduling point; divides TOKENS_ROW */
 /* Callbacks of a block of a loop: a read, the one that runs, and the one that it posts. */
 #define TOKENS_CALLBACKS 3
 #define TOKEN_PAD        0u

@@ -181,7 +181,8 @@ static __device__ void begin(weir::loop &l, token_job *job)
 		compute(l, job);
 }
 
-extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 12) tokens_loop(weir::loop_args args, token_job *job)
+/* With more blocks on an SM they would have 40 registers each, and what is spilled costs more than they gain. */
+extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 10) tokens_loop(weir::loop_args args, token_job *job)
 {
 	weir::loop loop(args);
 
