@@ -42,7 +42,7 @@ TARGET = 66  # hundredths
 SERVERS, SERVER_PART = 3, 0.2
 # With and without the batch job in turns, each first in every other pair. The median of the pairs' ratios counts: what disturbs
 # the machine for a moment is in few pairs.
-PAIRS, PAIR_SECONDS = 9, 1.2
+PAIRS, PAIR_SECONDS = 15, 1.2
 WARM = 0.2  # seconds of a client that do not count: new connections
 ENDLESS = 600  # seconds; they are stopped
 CONNECTIONS = 4  # of each server's client
