@@ -229,7 +229,10 @@ static void watching_threads_miss_nothing(void **state)
 
 static int64_t tell_thread(struct io *io)
 {
-	return *(_Atomic pid_t *)io->buffer = gettid();
+	pid_t thread = gettid();
+
+	*(_Atomic pid_t *)io->buffer = thread;
+	return thread;
 }
 
 /* The state of a thread of this process, as in its stat: 'R' runs, 'S' sleeps. */
