@@ -299,20 +299,19 @@ void workers_hurry(struct workers *workers, bool hurried)
 
 /* With the lock, before an operation is added: no thread that is awake will soon take it. A spare
  * thread is of use only while many wait. */
-static bool wants_another(const struct workers *workers, unsigned idle)
+static bool wants_another(const struct workers *workers)
 {
 	if (!has_enough(workers, 0))
-		return idle <= workers->queued;
-	return workers->hurried && idle + MANY <= workers->queued;
+		return workers->watching <= workers->queued;
+	return workers->hurried && workers->watching + MANY <= workers->queued;
 }
 
 /* Threads that watch the queue need not be woken. */
 void workers_submit(struct workers *workers, struct io *io)
 {
 	pthread_mutex_lock(&workers->lock);
-	bool wakes = workers->sleeping && wants_another(workers, workers->watching);
-	if (!workers->sleeping && workers->threads < workers->threads_max &&
-	    wants_another(workers, workers->watching))
+	bool another = wants_another(workers), wakes = another && workers->sleeping;
+	if (another && !wakes && workers->threads < workers->threads_max)
 		start_thread(workers);
 	if (workers->threads) {
 		append(&workers->todo, io);

@@ -123,6 +123,19 @@ static void threads_start_at_once(void **state)
 	close(event);
 }
 
+/* Goes on until end_running(). */
+static void submit_busy(struct workers *workers, struct io *io)
+{
+	*io = (struct io){.kind = IO_CALL, .run = be_busy};
+	workers_submit(workers, io);
+}
+
+static void reap_all(struct workers *workers, unsigned n)
+{
+	while (n > 0)
+		n -= workers_reap(workers) != NULL;
+}
+
 /* Four operations wait before the spare thread starts, if it is of use. When it sleeps, it is woken
  * for as many. */
 static void spare_threads_work_while_many_wait(void **state)
@@ -138,8 +151,7 @@ static void spare_threads_work_while_many_wait(void **state)
 		busy.ends = false;
 		workers_hurry(workers, true);
 		for (unsigned i = 0; i < OPERATIONS; i++) {
-			ios[i] = (struct io){.kind = IO_CALL, .run = be_busy};
-			workers_submit(workers, &ios[i]);
+			submit_busy(workers, &ios[i]);
 			wait_for_running(i < THREADS ? i + 1 : THREADS);
 			if (!round && i == OPERATIONS - 2) {
 				usleep(5000);
@@ -148,19 +160,33 @@ static void spare_threads_work_while_many_wait(void **state)
 		}
 		assert_int_equal(wait_for_running(THREADS + 1), THREADS + 1);
 		end_running();
-		for (unsigned reaped = 0; reaped < OPERATIONS;)
-			reaped += workers_reap(workers) != NULL;
+		reap_all(workers, OPERATIONS);
 		usleep(1000); /* all of them sleep, mostly */
 	}
 	workers_free(workers);
 	close(event);
 }
 
+/* How many short operations ran at a time, at most. */
+static _Atomic unsigned short_ones, short_most;
+
+static int64_t be_short(struct io *io)
+{
+	unsigned now = ++short_ones;
+
+	(void)io;
+	if (now > short_most)
+		short_most = now;
+	usleep(200);
+	short_ones--;
+	return 0;
+}
+
 /* While it is of no use it does not start; and when it has worked, it leaves the rest to the
  * others. */
 static void spare_threads_rest_while_nobody_hurries(void **state)
 {
-	enum { MANY = 20 };
+	enum { MANY = 30 };
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	unsigned before = threads_of_process();
 	struct io ios[MANY];
@@ -171,17 +197,19 @@ static void spare_threads_rest_while_nobody_hurries(void **state)
 	for (unsigned hurried = 0; hurried < 2; hurried++) {
 		busy.ends = false;
 		workers_hurry(workers, hurried);
-		for (unsigned i = 0; i < MANY; i++) {
-			ios[i] = (struct io){.kind = IO_CALL, .run = be_busy};
+		for (unsigned i = 0; i <= hurried; i++)
+			submit_busy(workers, &ios[i]);
+		wait_for_running(1);
+		for (unsigned i = 1 + hurried; i < MANY; i++) {
+			ios[i] = (struct io){.kind = IO_CALL, .run = be_short};
 			workers_submit(workers, &ios[i]);
-			wait_for_running(1);
 		}
 		assert_int_equal(wait_for_running(1 + hurried), 1 + hurried);
 		assert_int_equal(threads_of_process(), before + 1 + hurried);
 		workers_hurry(workers, false);
 		end_running();
-		for (unsigned reaped = 0; reaped < MANY;)
-			reaped += workers_reap(workers) != NULL;
+		reap_all(workers, MANY);
+		assert_int_equal(short_most, 1);
 	}
 	workers_free(workers);
 	close(event);
