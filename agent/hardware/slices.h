@@ -10,8 +10,9 @@
  *    of several clients that are below others one at a time may have work (scheduler.c stops the
  *    others), and one that is above some and below others gets a longer slice than those.
  *  - So does one with a tight latency objective, or with any if its work fits into such a slice.
- * Its first work runs while the client whose turn it was still leaves: with 50 us each, a request
- * of 0.3 ms took 1 ms (H100). Who comes from above waits for its slice, or for the end of its work.
+ *    Its first work runs while the client whose turn it was still leaves: with 50 us each, a
+ *    request of 0.3 ms took 1 ms (H100). Who comes from above waits for its slice, or for the end
+ *    of its work.
  *  - Where a policy holds nobody, same-level clients below others get slices by weight as well, as
  *    short as the driver's: who comes waits for one of them.
  *  - A client with nobody above gets so long a slice that it is never interrupted by those below.

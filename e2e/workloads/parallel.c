@@ -46,9 +46,9 @@ struct crew *crew_new(void)
 {
 	struct crew *crew = workload_alloc(sizeof(*crew));
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned wanted = processors < 1                  ? 0
-			  : processors - 1 < PARALLEL_MAX ? (unsigned)processors - 1
-							  : PARALLEL_MAX;
+	unsigned wanted = processors > PARALLEL_MAX ? PARALLEL_MAX
+			  : processors > 1          ? (unsigned)processors - 1
+						    : 0;
 
 	*crew = (struct crew){0};
 	pthread_barrier_init(&crew->begin, NULL, wanted + 1);

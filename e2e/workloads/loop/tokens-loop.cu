@@ -20,6 +20,8 @@ static __device__ at_hand &here()
 }
 
 #define NO_DOCUMENT ~0u
+
+/* When the block has come to the GPU, or has waited: copies the job, and knows of no next document. */
 static __device__ void take_job(const token_job *job)
 {
 	const unsigned *from = reinterpret_cast<const unsigned *>(job);
