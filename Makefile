@@ -201,7 +201,7 @@ format: ## clang-format over all of our C
 
 ##@ Ship
 bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
-	$(Q)e2e/bundle.sh
+	$(Q)+e2e/bundle.sh
 
 cluster-bundle: all $(B)/bench/worker ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
@@ -221,17 +221,20 @@ reproduce: $(SETUP_STAMP) ## two releases of the current commit, built in differ
 	$(Q)deploy/reproduce.sh
 
 DEVELOPERS_PROGRAMS := $(addprefix $(B)/bin/,weir-sim weir-transform)
-install: shipped $(DEVELOPERS_PROGRAMS) $(B)/lib/libweir-loop.a ## into $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION) $(DESTDIR)$(PREFIX)/include/weir/loop
+install: shipped $(DEVELOPERS_PROGRAMS) install-development ## into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
+	install -m 755 $(SHIPPED_PROGRAMS) $(DEVELOPERS_PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(SHIPPED_LIBRARIES) $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
+
+install-development: $(B)/lib/libweir-loop.a # what programs that know about Weir are compiled with
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/weir/loop
 	install -m 644 runtime-lib/include/weir/weir.h runtime-lib/include/weir/loop.h runtime-lib/include/weir/loop.cuh \
 		runtime-lib/include/weir/loop-abi.h $(DESTDIR)$(PREFIX)/include/weir
 	install -m 644 runtime-lib/include/weir/loop/*.cuh $(DESTDIR)$(PREFIX)/include/weir/loop
-	install -m 755 $(SHIPPED_PROGRAMS) $(DEVELOPERS_PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(SHIPPED_LIBRARIES) $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 	install -m 644 $(B)/lib/libweir-loop.a $(DESTDIR)$(PREFIX)/lib
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench build/programs build/simprograms
 
-.PHONY: all help setup demo test test-arm64 check-emulated shipped check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images release reproduce install clean
+.PHONY: all help setup demo test test-arm64 check-emulated shipped check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images release reproduce install install-development clean
 .DELETE_ON_ERROR:

@@ -5,7 +5,7 @@
 #   weir-VERSION-x86_64/
 #     bin/      agent, weir-compile, weir-mps, weir-selftest, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so, libweir-nvml.so, libweir-mps.so and the libraries that the programs need, without glibc's and the driver's
-#     include/weir/weir.h, examples/     for programs that know about Weir
+#     include/weir/, lib/libweir-loop.a, examples/     for programs that know about Weir
 #     bench/ tests/   programs of experiments; unit tests
 #     programs/ simprograms/   CUDA programs as nvcc builds them; those for the simulated GPU
 #     simcuda/  the simulated driver and NVML
@@ -22,6 +22,7 @@ VERSION=${VERSION:?}
 GLIBC_MAX=2.36
 name=weir-$VERSION-$(uname -m)
 tarball=$B/$name.tar.gz
+cuda=$(realpath "${CUDA_HOME:-build/cuda}")
 root=$B/bundle/$name
 
 fail() {
@@ -80,7 +81,7 @@ set_run_paths() {
     done
     for file in "$root"/lib/*; do
         # libweir needs no library of ours.
-        [[ $(basename "$file") = libweir*.so ]] || patchelf --set-rpath "\$ORIGIN" "$file"
+        [[ $(basename "$file") = libweir*.so ]] || ! is_elf "$file" || patchelf --set-rpath "\$ORIGIN" "$file"
     done
 }
 
@@ -115,6 +116,13 @@ check_libweir() {
     done
 }
 
+# As its comments say, with nothing but the bundle, CUDA and liburing.
+build_example() { # FOLDER
+    "$cuda/bin/nvcc" -std=c++17 -arch=compute_75 -ptx -Iinclude -o "$1/loop.ptx" examples/loop.cu &&
+        gcc -Iinclude -isystem "$cuda/include" -Llib -o "$1/loop" examples/loop.c -lweir-loop -luring simcuda/libcuda.so.1 \
+            -ldl -lpthread
+}
+
 # Everything must resolve inside the bundle or be the system's; the services must say their version.
 check_start() {
     local file missing copy
@@ -133,6 +141,10 @@ check_start() {
     done
     (cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
         "$copy/$name/bin/vector-add" >/dev/null) || fail "vector-add does not run on the simulated GPU"
+    (cd "$copy/$name" && build_example "$copy") || fail "examples/loop.c and loop.cu do not build"
+    [ "$(cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
+        "$copy/loop" "$copy/loop.ptx" "$copy/$name/examples/loop.c")" = "$(wc -l <runtime-lib/examples/loop.c)" ] ||
+        fail "examples/loop.c does not count lines"
     "$copy/$name/e2e/bench/run" --list >/dev/null || fail "e2e/bench/run does not start"
     rm -rf "$copy"
 }
@@ -148,7 +160,7 @@ install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B"/lib/libweir{,-nvml,-mps}.so "$root/lib/"
 install -m 644 "$B"/lib/libloop-tokens.so "$root/lib/" # loaded by e2e/bench/programs/tokens.py
-install -D -m 644 runtime-lib/include/weir/weir.h "$root/include/weir/weir.h"
+make -s --no-print-directory B="$B" DESTDIR= PREFIX="$root" install-development
 cp -r runtime-lib/examples "$root/"
 cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"
 cp e2e/bench/programs/*.{py,sh} "$root/e2e/bench/programs/"

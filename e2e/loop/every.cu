@@ -25,6 +25,7 @@ __device__ void network(loop &l, void *buffer, counted then)
 		weir::net::receive_any_all(open, static_cast<int>(listener), buffer, 8,
 					   [=](loop &got, int64_t, int peer) { weir::net::again(got, peer, then); });
 	});
+	weir::net::listen(l, "unix:/tmp/listener", 8, 16, then);
 	weir::net::connect(l, "unix:/tmp/every", [=](loop &open, int64_t peer) {
 		weir::net::send(open, static_cast<int>(peer), buffer, 8, then);
 		weir::net::receive(open, static_cast<int>(peer), buffer, 8, then);
@@ -43,6 +44,14 @@ __device__ void files(loop &l, void *buffer, counted then)
 		weir::file::size(open, handle, then);
 		weir::file::close(open, handle, then);
 	});
+}
+
+__device__ void requests(loop &l, counted then)
+{
+	weir_loop_request timer = {WEIR_LOOP_TIMER, WEIR_LOOP_NO_SLOT, -1, 0, 0, 0, 1000, {}};
+
+	l.request(timer, nullptr, [=](loop &later, int64_t) { then(later, static_cast<int64_t>(later.value())); });
+	l.request_with(timer, nullptr, 0, nullptr, then);
 }
 
 __device__ void points(loop &l, uint32_t *ticket, counted then)
@@ -69,9 +78,34 @@ extern "C" __global__ void every(weir::loop_args args, unsigned long long *out, 
 	main.run([=](loop &l) {
 		files(l, buffer, then);
 		network(l, buffer, then);
+		requests(l, then);
 		weir::timer::after(l, 1000, then);
 		weir::host::call(l, 0, buffer, 8, then);
 		if (l.has_room())
 			l.post_task([=](loop &later) { points(later, ticket, then); });
 	});
+}
+
+/* Kernels without callbacks. */
+extern "C" __global__ void every_block(weir::loop_args args, uint32_t *ticket, uint32_t *at)
+{
+	loop main(args);
+
+	main.run_each_block(ticket, 8, [=](loop &l, uint32_t n) {
+		for (uint32_t i = at[n]; i < 64; i++) {
+			at[n] = i;
+			if (l.warp_must_leave())
+				return false;
+		}
+		return true;
+	});
+}
+
+extern "C" __global__ void every_block_saved(weir::loop_args args, uint32_t *ticket, uint32_t *sums)
+{
+	loop main(args);
+	uint32_t sum = 0;
+
+	main.run_each_block<4>(
+		ticket, 8, [&](loop &, uint32_t n) { sum += n; }, [&] { sums[threadIdx.x] += sum; });
 }
