@@ -11,7 +11,8 @@
  *     }
  *
  * The host starts it with weir_loop_run() (weir/loop.h, libweir-loop.a). nvcc -std=c++17, sm_75 and
- * newer; nothing to link on the device side.
+ * newer; nothing to link on the device side. It has run on sm_90. For other architectures it is compiled
+ * (e2e/loop/architectures.sh), and its PTX for compute_75 runs on the simulated GPU.
  *
  * The contract of every function here:
  *  - All threads of the block call it, with the same arguments, at the same place, as
@@ -37,9 +38,30 @@
  *   yield_if_needed          the same
  *   each_block,              a barrier for each body; for each chunk an atomic operation on the ticket
  *   run_each_block
- *   file, net, timer, host   a request over PCIe, the host's work, an answer over PCIe
- *   value                    a read of host memory
+ *   has_room                 one instruction
+ *   warp_must_leave          each warp reads the clock and votes, without a barrier; every 8192 cycles the first one
+ *                            looks, and the others read a word of device memory
  *   exit                     two atomic operations in device memory
+ *   any request              about the work of post_task, 40 bytes over PCIe and the data up to WEIR_LOOP_INLINE; one
+ *                            doorbell for all requests of a callback; an answer over PCIe. 7.9 us from the callback
+ *                            that asks to the one that is answered, if the host has nothing to do (timer::after of 0)
+ *   value                    a read of 8 bytes of host memory, of all threads: its time over PCIe is not measured
+ *
+ * Requests take besides, on the host, what its system call takes. Not measured where no figure stands:
+ *
+ *   file::open, file::fsync, close          the system call
+ *   file::size                              the system call, and value
+ *   file::read, up to WEIR_LOOP_PART        the copy from the page cache; the block reads the data over PCIe
+ *   file::read, more                        the copy from the page cache; a copy engine: 92 % and more of the link's rate
+ *                                           from 1 MiB (the experiment loop-io), 3 us for each copy
+ *   file::write                             up to WEIR_LOOP_INLINE with the request; more by a copy engine
+ *   net::listen, accept, connect            the system call
+ *   net::receive, receive_all               the system call; data as file::read
+ *   net::receive_any, receive_any_all       the same, and value
+ *   net::send                               5 us of the host's thread for small messages, most of them TCP's
+ *   net::again                              a request without a system call
+ *   timer::after                            none: the loop's thread looks at its timers, or sleeps until the next one
+ *   host::call                              waking a thread, and the function
  *
  * Besides, at scheduling points the first thread of a block spends:
  *
