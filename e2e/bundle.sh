@@ -143,7 +143,7 @@ check_start() {
         "$copy/$name/bin/vector-add" >/dev/null) || fail "vector-add does not run on the simulated GPU"
     (cd "$copy/$name" && build_example "$copy") || fail "examples/loop.c and loop.cu do not build"
     [ "$(cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
-        "$copy/loop" "$copy/loop.ptx" "$copy/$name/examples/loop.c")" = "$(wc -l <runtime-lib/examples/loop.c)" ] ||
+        "$copy/loop" "$copy/loop.ptx" count_lines "$copy/$name/examples/loop.c")" = "$(wc -l <runtime-lib/examples/loop.c)" ] ||
         fail "examples/loop.c does not count lines"
     "$copy/$name/e2e/bench/run" --list >/dev/null || fail "e2e/bench/run does not start"
     rm -rf "$copy"

@@ -13,26 +13,6 @@ says() { # FILTER
 }
 sum=$((2 * 64 * (200000 * 199999 / 2)))
 
-# The example, as its comments say.
-cuda=${CUDA_HOME:-build/cuda}
-example() {
-    "$cuda/bin/nvcc" -std=c++17 -arch=compute_75 -ptx -Iruntime-lib/include -o "$work/loop.ptx" runtime-lib/examples/loop.cu &&
-        gcc -Wall -Werror -I runtime-lib/include -isystem "$cuda/include" -o "$work/bin/loop" runtime-lib/examples/loop.c \
-            "$B/lib/libweir-loop.a" "$work/libcuda.so.1" -luring -ldl -lpthread
-}
-lines_of() { # FILE
-    [ "$(LD_LIBRARY_PATH="$work" "$work/bin/loop" "$work/loop.ptx" "$1")" = "$(wc -l <"$1")" ]
-}
-no_lines_of() { # FILE
-    ! LD_LIBRARY_PATH="$work" "$work/bin/loop" "$work/loop.ptx" "$1" 2>"$work/wrong" &&
-        grep -q "No such file or directory" "$work/wrong"
-}
-check "the example compiles" example
-seq 100000 >"$work/numbers"
-check "counts lines" lines_of "$work/numbers"
-check "and of nothing" lines_of /dev/null
-check "and says what is wrong" no_lines_of "$work/nowhere"
-
 check "a loop runs without Weir" env LD_LIBRARY_PATH="$work" "$work/bin/loop-runner" --kernel tasks --n 10
 check "and without an agent" loop 65534 --kernel sums --n 1000
 check "its sum is right" says ".out[0] == $((2 * 64 * 1000 * 999 / 2))"

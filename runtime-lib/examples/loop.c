@@ -1,7 +1,8 @@
-/* The host side of loop.cu: says how many lines a file has.
+/* The host side of loop.cu, and of the kernels in runtime-lib/loop/README.md: gives a kernel a
+ * text, memory for each block and a number, and prints the number.
  *
  *     cc -o loop loop.c -lweir-loop -luring -lcuda -ldl -lpthread
- *     ./loop loop.ptx FILE
+ *     ./loop loop.ptx count_lines FILE
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <weir/loop.h>
 
 #define BLOCKS 2
-#define PART   (64 << 10) /* as in loop.cu */
+#define PART   (64 << 10) /* bytes of memory for each block, as in loop.cu */
 
 static void check(CUresult result, const char *what)
 {
@@ -23,12 +24,12 @@ static void check(CUresult result, const char *what)
 /* A kernel and its memory. */
 struct job {
 	CUfunction kernel;
-	CUdeviceptr path, buffer, lines;
+	CUdeviceptr text, buffer, number;
 };
 
-static void prepare(struct job *job, const char *ptx, const char *path)
+static void prepare(struct job *job, const char *ptx, const char *kernel, const char *text)
 {
-	size_t length = strlen(path) + 1;
+	size_t length = strlen(text) + 1;
 	CUdevice device;
 	CUcontext context;
 	CUmodule module;
@@ -38,42 +39,56 @@ static void prepare(struct job *job, const char *ptx, const char *path)
 	check(cuDevicePrimaryCtxRetain(&context, device), "context");
 	check(cuCtxSetCurrent(context), "context");
 	check(cuModuleLoad(&module, ptx), ptx);
-	check(cuModuleGetFunction(&job->kernel, module, "count_lines"), "kernel");
-	check(cuMemAlloc(&job->path, length), "memory");
-	check(cuMemcpyHtoD(job->path, path, length), "copy");
+	check(cuModuleGetFunction(&job->kernel, module, kernel), kernel);
+	check(cuMemAlloc(&job->text, length), "memory");
+	check(cuMemcpyHtoD(job->text, text, length), "copy");
 	check(cuMemAlloc(&job->buffer, BLOCKS * PART), "memory");
-	check(cuMemAlloc(&job->lines, sizeof(unsigned long long)), "memory");
-	check(cuMemsetD8(job->lines, 0, sizeof(unsigned long long)), "memory");
+	check(cuMemsetD8(job->buffer, 0, BLOCKS * PART), "memory");
+	check(cuMemAlloc(&job->number, sizeof(unsigned long long)), "memory");
+	check(cuMemsetD8(job->number, 0, sizeof(unsigned long long)), "memory");
 	check(cuCtxSynchronize(), "context");
+}
+
+/* Function 0 of host::call(). */
+static int64_t say(void *user, void *data, uint64_t size)
+{
+	(void)user;
+	fprintf(stderr, "the GPU says: %.*s\n", (int)size, (const char *)data);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	const struct weir_loop_options options = {.blocks = BLOCKS, .threads = 256};
-	unsigned long long lines;
+	const weir_loop_function functions[] = {say};
+	const struct weir_loop_options options = {.blocks = BLOCKS,
+						  .threads = 256,
+						  .functions = functions,
+						  .n_functions = 1,
+						  .name = "example"};
+	unsigned long long number;
 	struct weir_loop *loop;
 	struct job job;
 	int code = 0;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: loop PTX FILE\n");
+	if (argc != 4) {
+		fprintf(stderr, "usage: loop PTX KERNEL TEXT\n");
 		return 2;
 	}
-	prepare(&job, argv[1], argv[2]);
+	prepare(&job, argv[1], argv[2], argv[3]);
 	if (weir_loop_new(&loop, job.kernel, &options)) {
 		fprintf(stderr, "loop: %s\n", weir_loop_error(NULL));
 		return 1;
 	}
-	void *params[] = {NULL, &job.path, &job.buffer, &job.lines};
+	void *params[] = {NULL, &job.text, &job.buffer, &job.number};
 	if (weir_loop_run(loop, params, &code)) {
 		fprintf(stderr, "loop: %s\n", weir_loop_error(loop));
 		return 1;
 	}
 	weir_loop_free(loop);
-	check(cuMemcpyDtoH(&lines, job.lines, sizeof(lines)), "copy");
+	check(cuMemcpyDtoH(&number, job.number, sizeof(number)), "copy");
 	if (code)
-		fprintf(stderr, "%s: %s\n", argv[2], strerror(code));
+		fprintf(stderr, "%s: %s\n", argv[3], strerror(code));
 	else
-		printf("%llu\n", lines);
+		printf("%llu\n", number);
 	return code != 0;
 }

@@ -29,7 +29,7 @@
  *  - Between two callbacks the kernel may leave the GPU and come back. Device memory stays.
  *
  * Costs. Instructions and accesses to memory are counted by e2e/loop/test-gpu-loop-path, times are measured by the
- * experiment loop-points: on an H100 0.14 to 0.25 us for a look, 0.6 to 0.8 us for a task (runtime-lib/loop/README.md).
+ * experiment loop-points: on an H100 0.14 to 0.25 us for a look, 0.6 to 0.8 us for a task (runtime-lib/loop/INTERNALS.md).
  *
  *   function                 what it does, ordinarily
  *   post_task                about 110 instructions of the first warp, 40 of each other one and a barrier; shared

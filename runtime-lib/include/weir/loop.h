@@ -8,7 +8,7 @@
  * Link with -luring and libcuda. C99 or C++. The CUDA context is the caller's current one, in all
  * functions but weir_loop_stop(), weir_loop_port() and weir_loop_stats(). One thread at a time uses
  * a loop, but for these three, which any thread may call. Programs run with and without libweir;
- * with it, a loop is scheduled as any other work (runtime-lib/loop/README.md).
+ * with it, a loop is scheduled as any other work (runtime-lib/loop/INTERNALS.md).
  *
  * Functions return 0 or a negative errno; weir_loop_error() has a line of text about it. A kernel
  * reads and writes files with the rights of this process. */
