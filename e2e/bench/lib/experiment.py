@@ -30,6 +30,7 @@ class Experiment:
         self.mode, self.home = mode, home
         self.name = path.stem if mode == MPS else f"{path.stem}-{mode}"
         self.tenants = getattr(self.module, "TENANTS", ())
+        self.printed = getattr(self.module, "PRINTED", ())
         self.problems = list(self.find_problems())
         for field in FIELDS:
             setattr(self, field.lower(), getattr(self.module, field, None))

@@ -21,10 +21,10 @@ work of all others with it, that of higher levels too.
 HEAD = """# Results
 
 The newest run of each experiment, made by `e2e/bench/run --report` from `results/*.json`: its figures, with their
-bounds in brackets. The JSONs also have the figures without a bound and the baselines of the same run. Older runs, with
-remarks on them, stand in the history of this file in git. Ratios are against a baseline of the same run. A command of
-before experiments had names (`sched.sh --only a`) stands as it was then: `git show COMMIT:e2e/bench/README.md` explains
-it.
+bounds in brackets. Bounds are for an H200; where a run names an H100, none of its figures are of an H200. The JSONs
+also have the figures without a bound and the baselines of the same run. Older runs, with remarks on them, stand in the
+history of this file in git. Ratios are against a baseline of the same run. A command of before experiments had names
+(`sched.sh --only a`) stands as it was then: `git show COMMIT:e2e/bench/README.md` explains it.
 """
 
 
@@ -49,10 +49,16 @@ def find_problems(name, record, experiments):
             yield f"results/{name}.json: '{row.get('what')}': {', '.join(bad) or 'verdict'}"
 
 
-def shown_rows(rows):
-    """(what, figure, bound, verdict) of each line in RESULTS.md. What must hold and does is one line."""
+def is_shown(row, printed):
+    judged = row["verdict"] in (FAIL, NOT_RUN) or (row["verdict"] == PASS and row["bound"] != MUST_HOLD)
+    return judged or row["what"].startswith(printed)
+
+
+def shown_rows(rows, printed):
+    """(what, figure, bound, verdict) of each line in RESULTS.md. What must hold and does is one line. @printed: how rows
+    begin that are shown although they have no bound."""
     for row in rows:
-        if row["verdict"] == FAIL or (row["verdict"] == PASS and row["bound"] != MUST_HOLD) or row["verdict"] == NOT_RUN:
+        if is_shown(row, printed):
             yield row["what"], figure_of(row), row["bound"], row["verdict"]
     must = [row for row in rows if row["bound"] == MUST_HOLD]
     if must:
@@ -75,7 +81,8 @@ def told(what, figure, bound, verdict):
 
 def line_of(record, experiments, gpu):
     """A line of a table, with all that has a bound. @gpu: whether it says on which."""
-    rows = list(shown_rows(record["rows"]))
+    of = experiments.get(record["experiment"])
+    rows = list(shown_rows(record["rows"], of.printed if of else ()))
     rows = rows or [(row["what"], figure_of(row), "", "") for row in record["rows"][:NOTES_MAX]]
     command = record["command"] if record["command"].startswith("(") else f"`{record['command']}`"
     run = " ".join(filter(None, (record["date"], record["commit"], command)))
