@@ -24,7 +24,7 @@ extern const char kernels_ptx[];
 
 struct runner {
 	struct workload w;
-	const char *kernel, *text, *text2, *page, *go_file;
+	const char *kernel, *text, *text2, *page;
 	uint64_t n, blocks, per_sm, threads, files;
 	bool pool, split;
 	double seconds;
@@ -110,12 +110,6 @@ static uint32_t blocks_of(const struct runner *runner)
 	return (uint32_t)runner->per_sm * (uint32_t)sms;
 }
 
-static void await_go(const struct runner *runner)
-{
-	while (runner->go_file && access(runner->go_file, F_OK) < 0)
-		usleep(200);
-}
-
 static int run_loop(struct runner *runner)
 {
 	pthread_t watcher;
@@ -163,7 +157,6 @@ int main(int argc, char **argv)
 		{"threads", OPTION_NUMBER, &runner.threads, "of a block; default 64"},
 		{"files", OPTION_NUMBER, &runner.files, "open at a time; default: the library's"},
 		{"page", OPTION_TEXT, &runner.page, "a file for out[]"},
-		{"go-file", OPTION_TEXT, &runner.go_file, "begins when it is there"},
 		{"split", OPTION_FLAG, &runner.split, "launches a kernel that is no loop"},
 		{"pool", OPTION_FLAG, &runner.pool, "no io_uring"},
 		{0}};
@@ -181,6 +174,5 @@ int main(int argc, char **argv)
 	if (weir_loop_new(&runner.loop, workload_kernel(&runner.w, runner.kernel), &options))
 		workload_fail("weir_loop_new: %s", weir_loop_error(NULL));
 	workload_ready(&runner.w);
-	await_go(&runner);
 	return run_loop(&runner);
 }

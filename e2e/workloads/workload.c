@@ -14,6 +14,7 @@
 #include <weir/base.h>
 
 #define OPTIONS_MAX 32
+#define GO_NS       200000 /* between looks for the go file */
 #define HUGE_PAGE   ((size_t)2 << 20)
 
 _Noreturn void workload_fail(const char *format, ...)
@@ -81,6 +82,7 @@ void workload_parse(struct workload *workload, int argc, char **argv, const char
 		{"seed", OPTION_NUMBER, &workload->seed, "of everything random"},
 		{"ready-file", OPTION_TEXT, &workload->ready_file, "created once at work"},
 		{"stop-file", OPTION_TEXT, &workload->stop_file, "stop when it appears"},
+		{"go-file", OPTION_TEXT, &workload->go_file, "ready, it waits for this file"},
 		{"gpu", OPTION_FLAG, &workload->gpu, "default sizes for a real GPU"},
 	};
 	const struct workload_option *rows[OPTIONS_MAX];
@@ -163,15 +165,22 @@ CUfunction workload_kernel(const struct workload *workload, const char *name)
 	return function;
 }
 
+static void create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		workload_fail("%s: %s", path, strerror(errno));
+	close(fd);
+}
+
 void workload_ready(struct workload *workload)
 {
+	if (workload->ready_file)
+		create(workload->ready_file);
+	while (workload->go_file && access(workload->go_file, F_OK) < 0)
+		sleep_until_ns(now_ns() + GO_NS);
 	workload->started = now_ns();
-	if (!workload->ready_file)
-		return;
-	int fd = open(workload->ready_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	if (fd < 0)
-		workload_fail("%s: %s", workload->ready_file, strerror(errno));
-	close(fd);
 }
 
 bool workload_stopped(const struct workload *workload)

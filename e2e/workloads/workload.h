@@ -29,6 +29,7 @@ struct workload {
 	uint64_t seed;
 	const char *ready_file;
 	const char *stop_file;
+	const char *go_file;
 	bool gpu; /* sizes for a real GPU */
 
 	CUdevice device;
@@ -51,7 +52,7 @@ void workload_open(struct workload *workload, const char *ptx);
 void workload_close(struct workload *workload);
 CUfunction workload_kernel(const struct workload *workload, const char *name);
 
-/* Creates the ready file; the time of --seconds begins. */
+/* Creates the ready file and waits for the go file; the time of --seconds begins. */
 void workload_ready(struct workload *workload);
 
 /* True: --seconds are over or the stop file is there. */
