@@ -47,6 +47,26 @@ except KeyboardInterrupt:
 raise SystemExit(1)'
 }
 
+# Stolen time as /proc/stat tells it, and which requests it leaves out; the switches of an ideal beside these requests.
+knows_thefts() {
+    PYTHONPATH=e2e/bench/lib python3 -c '
+import consolidation, ports, steal
+line = "{} 9 0 9 9 0 0 0 {} 0 0"
+before, after = (steal.parse(f"""{line.format("cpu", ticks)}
+{line.format("cpu0", 4)}
+{line.format("cpu7", ticks)}
+intr 5 1""") for ticks in (7, 9))
+assert before == {0: 4, 7: 7} and steal.parse("cpu 1 2 3") == {}
+(theft,) = steal.between(before, after, 5.0, 5.01)
+assert (theft.processor, theft.end, theft.ticks) == (7, 5.01, 2) and theft.begin <= 5.0 - 2 * steal.TICK
+requests = [ports.Request(due, 20_000) for due in (4.9, 4.96, 5.0, 5.02)]
+assert steal.without(requests, [theft]) == [requests[0], requests[3]] and steal.without(requests, []) == requests
+apart, close = ports.Request(0, 1), [ports.Request(1, 1), ports.Request(1.005, 1), ports.Request(2, 1)]
+periods = consolidation.busy_periods([[apart, *close[:1]], close[1:]], 0.01)
+assert periods == [{0}, {0, 1}, {1}], periods
+assert consolidation.switches([[[apart, *close[:1]], close[1:]]], 0.02) == 7 / 2'
+}
+
 all() { # SET EXPERIMENT...
     local set=$1 name
     shift
@@ -56,6 +76,7 @@ all() { # SET EXPERIMENT...
 
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
+check "requests that stolen time overlaps are left out" knows_thefts
 check "a second SIGTERM does not end what the first one began" survives_second_sigterm
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do
@@ -106,7 +127,7 @@ survives_interruption() {
 check "spatial: an interrupted run keeps and judges its figures" survives_interruption
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 judges_faults() { # EXPERIMENT MORE
-    test "$(jq '[.rows[] | select(.bound == "must hold")] | length' "$tmp/out/$1.json")" = $((7 + $2))
+    test "$(jq '[.rows[] | select(.bound == "must hold")] | length' "$tmp/out/$1.json")" = $((8 + $2))
 }
 check "loops: each fault around a server is judged" judges_faults loop-servers 0
 check "loops: and without MPS, as the end of another server is" judges_faults loop-servers-timeslice 1

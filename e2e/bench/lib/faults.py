@@ -1,28 +1,35 @@
 """What goes wrong around a server that is an event loop on the GPU, one fault after the other, while a server of a higher
-level answers its own client. In the mode mps each level has an MPS server of its own: a process that is killed in a kernel
-takes others of its MPS server with it, and no others."""
+level, the witness, answers its own client. In the mode mps each level has an MPS server of its own: a process that is killed
+in a kernel takes others of its MPS server with it, and no others.
+
+The witness's p99 during a fault counts against its p99 without any. The GPU must change between levels in both: so a third
+server, the neighbour, answers a client all the time."""
 
 import contextlib
 import dataclasses
 import errno
 import os
+import pathlib
 import resource
 import subprocess
 import time
 
 import level_servers
 import ports
+import throttles
 from bursts import HIGH, LOW
 from experiment import MPS
 from node import Failure
 from servers import quantile
+from workers import SLOTS
 
 SERVICE = "echo"
 ENDLESS = 600  # seconds; they are stopped
 START_S = 20  # until a server starts: an MPS server takes no clients for a while when one was killed
 LEFT_S = 10  # until nothing is left of a fault
-CALM_S = 2  # of the higher level's server without faults
-WITNESS_RATE = 500  # requests a second to it
+CALM_S = 4  # of the witness without faults
+FAULT_S = 2  # of a fault, which is repeated meanwhile
+WITNESS_RATE = 1000  # requests a second to it
 CONNECTIONS = 4  # of clients that behave
 FIRST = 1 << 16  # number of the first connection of those that do not
 RESETS, RESETS_AT_A_TIME = 900, 64
@@ -31,6 +38,11 @@ KILLED_CONNECTIONS, KILLS = 64, 4
 WIDE, CRAWLING = 65536, 4  # bytes of an echo, and connections that read them byte by byte
 DISK_BYTES = 65536
 FILES, FILE_BYTES = 4, 20000  # that a program reads whose result does not fit on a full disk
+COPIED, PIECE = 256 << 20, 16384  # bytes of a file that a program copies, and of a read or write
+BEGUN = 1 << 20  # bytes that it has written when it is killed, at least
+# Tenants of the lowest level: a server that no fault is about; throttles, before and after all faults.
+NEIGHBOUR, *SHARERS = [tenant.name for tenant in SLOTS[-3:]]
+SHARED_WINDOWS = (1.0, 2)  # seconds, and how many
 
 
 def pick(bench, simulated, real):
@@ -63,12 +75,12 @@ class Held:
 class Server:
     """A server and its port."""
 
-    def __init__(self, bench, stack, level, service=SERVICE, **options):
+    def __init__(self, bench, stack, tenant, service=SERVICE, **options):
         self.bench, self.service, self.options = bench, service, options
         end = time.monotonic() + START_S
         while True:
             try:
-                serving = ports.serving(bench, service, "loop", True, level, **ports.blocks(bench, service), **options)
+                serving = ports.serving(bench, service, "loop", True, tenant, **ports.blocks(bench, service), **options)
                 self.port, self.client = stack.enter_context(serving)
                 return
             except Failure:
@@ -215,19 +227,42 @@ def killed_servers(scene):
     return True, f"{pick(scene.bench, 1, KILLS)} while they answer"
 
 
+def killed_copies(scene):
+    """Programs that read and write files, in the middle of it."""
+    bench, size = scene.bench, pick(scene.bench, 4 << 20, COPIED)
+    source = pathlib.Path(ports.files(bench)) / "source"
+    if not source.exists():
+        source.write_bytes(bytes(size))
+        source.chmod(0o644)
+    done = []
+    for _ in range(KILLS):
+        result = source.with_name(f"copy-{time.monotonic_ns()}")
+        argv = [bench.node.program("loop-runner"), *bench.node.sizes, "--kernel", "copy_file", "--n", str(pick(bench, 4096, PIECE))]
+        client = bench.node.start("copy", [*argv, "--text", str(source), "--text2", str(result)], LOW, True)
+        least = pick(bench, 1, BEGUN)
+        until(lambda: result.exists() and result.stat().st_size >= least or client.process.poll() is not None)
+        client.kill()
+        done.append(result.stat().st_size if result.exists() else 0)
+        result.unlink(missing_ok=True)
+    told = f"{KILLS} that had copied {', '.join(f'{n / size:.1%}' for n in done)} of {size >> 20} MiB"
+    return all(0 < n < size for n in done), told
+
+
 FAULTS = {
     "connections that end by resets": resets,
     "a full disk": full_disk,
     "clients that are killed": killed_clients,
     "clients that send a byte and stop": slow_clients,
     "clients that take little at a time": narrow_clients,
-    "servers that are killed": killed_servers,  # the last one: those of the same MPS server may end, too
+    # The last ones: those of the same MPS server may end, too.
+    "programs that are killed in reads and writes": killed_copies,
+    "servers that are killed": killed_servers,
 }
 
 
 @dataclasses.dataclass
 class Found:
-    """Of a fault. @left: what is held behind it. @began, @ended: seconds of the machine's monotonic clock."""
+    """Of a fault, however often. @left: what is held behind it. @began, @ended: seconds of the machine's monotonic clock."""
 
     good: bool
     told: str
@@ -238,8 +273,8 @@ class Found:
 
 
 class Scene:
-    """@server: around which things go wrong. @witness: of a higher level; @asking: its client. @beside_slow: figures of a
-    client alone and beside slow ones."""
+    """@server: around which things go wrong. @witness: of a higher level; @asking: its client. @neighbour: of the
+    server's level; @busy: its client, which asks as fast as it can. @beside_slow: figures of a client alone and beside slow ones."""
 
     def __init__(self, bench, stack):
         self.bench = bench
@@ -249,6 +284,9 @@ class Scene:
         rate = pick(bench, 50, WITNESS_RATE)
         self.asking = ports.start_asking(bench, "kv", self.witness.port, ENDLESS, CONNECTIONS, rate, list=None)
         self.asking.wait_ready()
+        self.neighbour = Server(bench, stack, NEIGHBOUR)
+        self.busy = ports.start_asking(bench, SERVICE, self.neighbour.port, ENDLESS, CONNECTIONS)
+        self.busy.wait_ready()
         self.server.ask()  # what the start and the first requests open and close does not count
         self.beside_slow = None
 
@@ -259,10 +297,14 @@ class Scene:
 
     def try_fault(self, fault):
         before, began = self.server.held(), time.monotonic()
-        try:
-            good, told = fault(self)
-        except Failure as failure:
-            good, told = False, str(failure)
+        good, n = True, 0
+        while good and (n == 0 or time.monotonic() < began + pick(self.bench, 0, FAULT_S)):
+            try:
+                good, told = fault(self)
+            except Failure as failure:
+                good, told = False, str(failure)
+            n += 1
+        told = told if n == 1 else f"{n} times: {told}"
         clean = until(lambda: self.is_clean(before))
         return Found(good and clean, told, before, self.server.held(), began, time.monotonic())
 
@@ -271,23 +313,35 @@ class Scene:
         calm = time.monotonic()
         time.sleep(pick(self.bench, 0.3, CALM_S))
         found = {name: self.try_fault(fault) for name, fault in FAULTS.items()}
-        self.asking.stop()
+        for client in (self.asking, self.busy):
+            client.stop()
+        if self.neighbour.lives:
+            self.busy.result(ports.TIMEOUT)
         return found, ports.requests_of(self.asking.result(ports.TIMEOUT)), calm
 
 
 def times(requests, began, ended):
-    """p99 and the slowest, in words, of the requests that were due then."""
-    us = [one.us for one in requests if began <= one.due < ended]
-    return f"p99 {quantile(us, 0.99):.0f} us, slowest {max(us):.0f} us (n={len(us)})" if us else ""
+    """us of the requests that were due then."""
+    return [one.us for one in requests if began <= one.due < ended]
 
 
-def show(bench, scene, found, requests, calm):
+def shown(us):
+    return f"p99 {quantile(us, 0.99):.0f} us, slowest {max(us):.0f} us (n={len(us)})"
+
+
+def show_witness(bench, what, us, calm, bound):
+    told = f"{shown(us)}; without a fault {shown(calm)}; a third server answers meanwhile in both"
+    bench.report.judge(f"{what}: p99 of a server above against without", quantile(us, 0.99) / quantile(calm, 0.99), bound, told)
+
+
+def show(bench, scene, found, requests, calm, bound):
     where = "an MPS server for each level" if bench.mode == MPS else "no MPS"
     undisturbed = times(requests, calm, min(one.began for one in found.values()))
     for name, one in found.items():
-        meanwhile = times(requests, one.began, one.ended)
-        told = f"before: {one.before}; after: {one.left}; a server above meanwhile: {meanwhile}, undisturbed: {undisturbed}"
-        bench.report.holds(f"{name} ({where})", one.good and bool(meanwhile), one.told, told)
+        meanwhile, what = times(requests, one.began, one.ended), f"{name} ({where})"
+        bench.report.holds(what, one.good and bool(meanwhile), one.told, f"before: {one.before}; after: {one.left}")
+        if meanwhile and undisturbed:
+            show_witness(bench, what, meanwhile, undisturbed, bound)
     what, lives = f"another server of the killed servers' level ({where})", scene.server.lives
     told = "lives on" if lives else f"ends with them: {scene.server.client.last_words()}"
     if bench.mode == MPS:
@@ -306,16 +360,34 @@ def show_end(bench):
     bench.report.holds("all have ended: the agent has no clients and no demand", clean, "{} clients, demand {}".format(*left()))
 
 
-def run(bench):
-    """Returns the figures of a client alone and beside slow ones; None: there are none."""
+def shared(bench):
+    """What two throttles get, window by window, with equal shares."""
+    window, n = pick(bench, (0.2, 1), SHARED_WINDOWS)
+    bench.node.weirctl("policy", "wfq")
+    rates = throttles.rates_together(bench, SHARERS, window, n)
+    bench.node.weirctl("policy", "whpf")
+    return rates
+
+
+def show_shares(bench, before, after, bounds):
+    told = f"before {throttles.shown(before)}; after {throttles.shown(after)}"
+    bench.report.judge("two loops when all have ended: furthest from half of the GPU", throttles.off(after), bounds["shares after faults"], told)
+    work = 100 * throttles.total(after) / (throttles.total(before) or 1)
+    bench.report.judge("two loops when all have ended: their work, of that before", work, bounds["work after faults"], told)
+
+
+def run(bench, bounds):
+    """Returns the figures of a client alone and beside slow ones."""
     with contextlib.ExitStack() as stack:
         if bench.mode == MPS:
             bench.node.stop_mps()
             stack.enter_context(level_servers.levels(bench))
         else:
             bench.node.share_gpu(mps=False)
+        before = shared(bench)
         with contextlib.ExitStack() as servers:
             scene = Scene(bench, servers)
-            show(bench, scene, *scene.try_all())
+            show(bench, scene, *scene.try_all(), bounds["beside a fault"])
         show_end(bench)
+        show_shares(bench, before, shared(bench), bounds)
     return scene.beside_slow

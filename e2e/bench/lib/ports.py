@@ -70,10 +70,15 @@ def processors(n):
     return found[:n] if len(found) >= n else []
 
 
-def pin(client, processor):
-    """The client's main thread alone: a server's does its input and output."""
+def pin_process(process, processor):
+    """Its main thread alone."""
     with contextlib.suppress(ProcessLookupError):
-        os.sched_setaffinity(client.process.pid, {processor})
+        os.sched_setaffinity(process.pid, {processor})
+
+
+def pin(client, processor):
+    """A server's main thread does its input and output."""
+    pin_process(client.process, processor)
 
 
 @contextlib.contextmanager

@@ -132,6 +132,11 @@ def short(bench, seconds):
     return 0.3 if bench.node.simulated else seconds
 
 
+def scheduling(quantum):
+    """Of the agent's configuration: turns of this length."""
+    return f"scheduling: {{quantum: {quantum}, minQuantum: {quantum}}}\n"
+
+
 def leave(pool, jobs):
     for mode in ("MPS", "Weir"):
         pool.leave(mode, [job for job in jobs if (mode, job) in pool.workers])
