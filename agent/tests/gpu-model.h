@@ -1,6 +1,6 @@
 /* A scheduler (scheduler-world.h) with a model of the GPU: clients that are not stopped, held or
- * blocked and have work share it. The linker must replace channels_ran() and
- * channels_stays_stopped(). */
+ * blocked and have work share it. Only run() lets time pass. The linker must replace loop_now(),
+ * channels_ran() and channels_stays_stopped(). */
 #pragma once
 
 #include "scheduler-world.h"
