@@ -14,7 +14,8 @@
  *    request of 0.3 ms took 1 ms (H100). Who comes from above waits for its slice, or for the end
  *    of its work.
  *  - Where a policy holds nobody, same-level clients below others get slices by weight as well, as
- *    short as the driver's: who comes waits for one of them.
+ *    short as the driver's: who comes waits for one of them. So do clients of one container while
+ *    several of them work: they are not held for each other (scheduler/siblings.h).
  *  - A client with nobody above gets so long a slice that it is never interrupted by those below.
  *  - Same-level clients with nobody above get slices by weight, together 10 ms for each of them.
  *    On top of each comes what restoring takes of it. Otherwise small parts would be too small.

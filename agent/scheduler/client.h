@@ -113,6 +113,10 @@ struct client {
 	struct overrun overrun;
 	struct ending ending;
 
+	/* siblings.c's. */
+	bool beside_sibling; /* it works at the same time as another client of its tenant, */
+	uint64_t beside_sibling_until; /* and counts as such until then; ns */
+
 	/* scheduler.c's. */
 	bool was_out;                /* client_is_out(), when its hold was written */
 	uint64_t reported_remaining; /* ns of work, at the last look */

@@ -7,6 +7,7 @@
 #include "hardware/freeze.h"
 #include "hardware/slices.h"
 #include "policy/run-queue.h"
+#include "scheduler/siblings.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -29,7 +30,7 @@ static bool has_server(const struct client *client)
 /* Idle clients of a level that is sliced now and then would only shorten the others' slices. */
 static bool counts(const struct client *other, const struct client *own)
 {
-	return other == own ||
+	return other == own || (own && siblings_share(own, other)) ||
 	       (!takes_turns(other->gpu, other->level) &&
 		(!other->gpu->queues.levels[other->level].slices || other->entry.active));
 }

@@ -7,6 +7,7 @@
 #include "scheduler/contention.h"
 #include "scheduler/min-rates.h"
 #include "scheduler/preemption.h"
+#include "scheduler/siblings.h"
 #include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
 #include "scheduler/workers.h"
@@ -233,6 +234,8 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		gpu->queues.levels[level].all_concurrent = concurrent[level];
 	next = run_queues_decide(&gpu->queues, now);
 	slice_shares_look(gpu, now);
+	if (siblings_look(gpu, now))
+		preemption_set_slices(gpu);
 	contention_tell(gpu, now);
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		workers_tell(client, may_contend_on_level(client));

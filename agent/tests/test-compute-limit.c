@@ -5,6 +5,7 @@
 #include "hardware/slices.h"
 #include "scheduler/looks.h"
 #include "scheduler/preemption.h"
+#include "scheduler/siblings.h"
 
 #include <string.h>
 #include <utlist.h>
@@ -25,6 +26,16 @@ static void come_with(unsigned i, uint8_t level, uint32_t percent)
 	world.clients[i].bit = (uint8_t)i;
 	world.tenants[i].compute_limit = percent;
 	world.status[i].level = level;
+	change();
+}
+
+static void is_of_first_tenant(unsigned i)
+{
+	world.clients[i].tenant = &world.tenants[0];
+	world.clients[i].entry.group = world.clients[0].entry.group;
+	world.tenants[i].clients = NULL;
+	world.clients[0].tenant_prev = &world.clients[0];
+	DL_APPEND2(world.tenants[0].clients, &world.clients[i], tenant_prev, tenant_next);
 	change();
 }
 
@@ -107,11 +118,7 @@ static void test_two_processes(void **state)
 	come_with(0, 1, 40);
 	come_with(1, 1, 0);
 	/* The second one belongs to the first one's container. */
-	world.clients[1].tenant = &world.tenants[0];
-	world.tenants[1].clients = NULL;
-	world.clients[0].tenant_prev = &world.clients[0];
-	DL_APPEND2(world.tenants[0].clients, &world.clients[1], tenant_prev, tenant_next);
-	change();
+	is_of_first_tenant(1);
 	work(0, 50 * MS);
 	work(1, 50 * MS);
 	run(SECOND);
@@ -394,6 +401,41 @@ static void test_quick_requests(void **state)
 	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
 }
 
+/* Two clients of one tenant are not held for each other. While both work below another one they
+ * share by slices. One that works alone has a short slice, as one of another tenant has. */
+static void test_slices_of_one_tenant(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("whpf"));
+	come_with(0, 1, 0);
+	come_with(1, 1, 0);
+	come_with(2, 2, 0);
+	come_with(3, 1, 0);
+	is_of_first_tenant(1);
+	work(0, 50 * MS);
+	look_after(MS);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	work(1, 50 * MS);
+	look_after(MS);
+	assert_int_equal(n_held(), 0);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_AMONG);
+	assert_int_equal(world.clients[1].channels.slice, SLICE_AMONG);
+	assert_int_equal(world.clients[2].channels.slice, SLICE_ABOVE);
+	assert_int_equal(world.clients[3].channels.slice, SLICE_BELOW);
+	/* They have work now and then. */
+	work(1, 0);
+	look_after(SIBLINGS_NS - 1);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_AMONG);
+	look_after(1);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+	assert_int_equal(world.clients[1].channels.slice, SLICE_BELOW);
+	/* Another tenant's client waits for a turn. */
+	work(3, 50 * MS);
+	look_after(MS);
+	assert_int_equal(n_held(), 1);
+	assert_int_equal(world.clients[0].channels.slice, SLICE_BELOW);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -408,6 +450,7 @@ int main(void)
 		LIMIT_TEST(test_hold_and_limit),
 		LIMIT_TEST(test_slices),
 		LIMIT_TEST(test_slices_of_ffs),
+		LIMIT_TEST(test_slices_of_one_tenant),
 		LIMIT_TEST(test_short_requests),
 		LIMIT_TEST(test_quick_requests),
 		LIMIT_TEST(test_short_request_between_turns),
