@@ -160,25 +160,32 @@ static void take_back(struct weir_loop *loop)
 	}
 }
 
-/* A read may be short in the middle of a file. Only whole, aligned pieces go around the page cache.
- */
+/* What to read or write @size bytes at @offset with. Only whole, aligned pieces go around the page
+ * cache. */
+static int fd_for(const struct slot *slot, uint64_t offset, uint64_t size)
+{
+	const struct handle *handle = slot->handle;
+	bool is_whole = size && size % ALIGNED == 0 && offset % ALIGNED == 0;
+
+	return is_file(slot) && handle->direct >= 0 && is_whole ? handle->direct : handle->fd;
+}
+
+/* A read may be short in the middle of a file: the rest of the piece comes from the page cache. */
 static void submit(struct weir_loop *loop, struct piece *piece, int flags)
 {
 	struct slot *slot = &loop->slots[piece->slot];
-	const struct handle *handle = slot->handle;
 	uint64_t offset = slot->request.offset + piece->offset + piece->filled;
-	bool direct = handle->direct >= 0 && is_file(slot) && !piece->filled &&
-		      !(offset % ALIGNED) && !(piece->size % ALIGNED);
+	int plain = slot->handle->fd;
 
 	piece->state = PIECE_IO;
 	piece->io.kind = kind_of(slot);
-	piece->io.fd = direct ? handle->direct : handle->fd;
+	piece->io.fd = piece->filled ? plain : fd_for(slot, offset, piece->size);
 	piece->io.buffer = (char *)piece->buffer + piece->filled;
 	piece->io.size = piece->size - piece->filled;
 	piece->io.offset = offset;
 	piece->io.flags = flags;
 	piece->io.at_end = false;
-	if (piece->io.kind == IO_READ && !direct && piece->io.size > READER)
+	if (piece->io.kind == IO_READ && piece->io.fd == plain && piece->io.size > READER)
 		loop_submit_read(loop, &piece->io);
 	else
 		loop_submit(loop, &piece->io);
@@ -481,7 +488,7 @@ void transfer_begin(struct weir_loop *loop, struct slot *slot, int flags)
 	slot->issued = network_take(loop, slot, data, slot->request.size);
 	loop_count(&loop->counters.bytes_in, slot->issued);
 	slot->io.kind = kind_of(slot);
-	slot->io.fd = slot->handle->fd;
+	slot->io.fd = fd_for(slot, slot->request.offset, slot->request.size);
 	slot->io.buffer = data + slot->issued;
 	slot->io.size = slot->request.size - slot->issued;
 	slot->io.offset = slot->request.offset;

@@ -1,7 +1,13 @@
 """A file is read into device memory in requests of one size: by an event loop on the GPU, by the host with copies behind
 its reads, and by io_uring into the host's memory alone. The file is in the page cache, so the device is the memory of the
 host: all processors read the same file into pinned memory. The loop is held against the slower of that and the link. They
-take turns, as what the processors of a shared machine do varies by 20 % from run to run."""
+take turns, as what the processors of a shared machine do varies by 20 % from run to run.
+
+Then a file by O_DIRECT, from the disk: what part of the rate of the host alone the loop reaches, with as many requests of the
+same size at a time. The host uses io_uring, or where that is forbidden a thread on each processor. Nothing is judged: it is
+the disk that decides, and a slow one hides what the loop costs. GPUDirect Storage is not used. --parts: some of PARTS."""
+
+import os
 
 import statistics
 
@@ -13,7 +19,7 @@ from report import at_least
 SHOWS = "a file into device memory by an event loop on the GPU, in requests of 4 KiB to 64 MiB"
 PAPER = ""
 BOUNDS = {"of the possible rate": at_least(90)}
-PRINTED = ("requests of 4 KiB",)  # figures without a bound, also in RESULTS.md
+PRINTED = ("requests of 4 KiB", "from the disk")  # figures without a bound, also in RESULTS.md
 BASELINES = (
     "reads, each with a copy behind it", "io_uring into host memory", "reads into host memory by all processors", "copies alone",
 )  # fmt: skip
@@ -30,6 +36,13 @@ BLOCKS, SLOTS = 16, 8  # of the loop: 128 requests at a time
 JUDGED = ("loop", "host", "link")  # take turns in a process, so that what else the machine does is the same for all
 ROUNDS = 11  # of these, from BOUNDED on
 OTHERS = ("read", "uring")  # once
+CACHED, DISK = "cached", "disk"
+PARTS = (CACHED, DISK)
+DISK_SIZES = (4, 64, 1024, 16384)  # KiB of a request
+DISK_BYTES, DISK_ROUNDS = 256 << 20, 5
+DISK_BLOCKS, DISK_SLOTS, DISK_DEPTH = 4, 8, 32  # requests at a time, of the loop and of io_uring
+SLOW = 1e9  # bytes a second of the host alone: with less the disk is all that is measured
+MEMORY = ("tmpfs", "ramfs")  # file systems without a disk
 
 
 def named(kib):
@@ -45,8 +58,12 @@ def judge(bench, kib, rates, told):
 
 def measure(bench, ways, **options):
     """Bytes a second of each way in each round."""
+    return read(bench, ways, **options)["rates"]
+
+
+def read(bench, ways, **options):
     argv = ports.argv_of(bench, "loop-file-read", way=",".join(ways), **options)
-    return bench.node.start("loop-file-read", argv, LOW, False).result(ports.TIMEOUT)["rates"]
+    return bench.node.start("loop-file-read", argv, LOW, False).result(ports.TIMEOUT)
 
 
 def at_size(bench, kib):
@@ -73,10 +90,76 @@ def at_size(bench, kib):
     return rate
 
 
-def run(bench):
-    bench.node.stop_mps()
+def place_of(folder):
+    """File system and device."""
+    status = os.stat(folder)
+    device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        for line in mounts:
+            mount, _, system = line.partition(" - ")
+            if mount.split()[2] == device:
+                return tuple(system.split()[:2])
+    return "a file system that is not known", device
+
+
+def read_disk(bench, kib):
+    """What the program says, and which way the host alone reads."""
+    small = bench.node.simulated
+    options = {"folder": ports.files(bench), "size": kib * KIB, "direct": None, "depth": DISK_DEPTH}
+    options |= {"bytes": 4 << 20, "rounds": 2} if small else {"bytes": DISK_BYTES, "rounds": DISK_ROUNDS}
+    options |= {"slots": DISK_SLOTS} | ({} if small else {"blocks": DISK_BLOCKS})
+    try:
+        return read(bench, ("loop", "uring"), **options), "uring"
+    except RuntimeError as error:
+        if "io_uring" not in str(error):
+            raise
+        print(f"    no io_uring: {error}", flush=True)
+    return read(bench, ("loop", "host"), **options), "host"
+
+
+def disk_row(bench, kib, found, host, about):
+    rates = found["rates"]
+    parts = [100 * loop / alone for loop, alone in zip(rates["loop"], rates[host])]
+    told = ", ".join(f"{way} {statistics.median(each) / 1e9:.3f} GB/s" for way, each in rates.items())
+    told += f"; median of {len(parts)}, {min(parts):.0f} to {max(parts):.0f} %; {about}"
+    if found["cached"]:
+        told += f"; {found['cached']} bytes of the file came into the page cache: not all was read from the disk"
+    bench.report.add(f"from the disk, requests of {named(kib)}, of the host alone", round(statistics.median(parts), 1), " %", baselines=told)
+
+
+def from_disk(bench):
+    system, device = place_of(ports.files(bench))
+    if system in MEMORY:
+        bench.report.add("from the disk", "not measured", baselines=f"{ports.files(bench)} is {system}")
+        return
+    sizes = DISK_SIZES[:3] if bench.node.simulated else DISK_SIZES
+    try:
+        found = {kib: read_disk(bench, kib) for kib in sizes}
+    except RuntimeError as error:
+        if "O_DIRECT" not in str(error):  # some file systems have none
+            raise
+        bench.report.add("from the disk", "not measured", baselines=f"{system} on {device}: {error}")
+        return
+    fastest = max(statistics.median(result["rates"][host]) for result, host in found.values())
+    about = f"{DISK_DEPTH} requests at a time; {system} on {device}"
+    if fastest < SLOW:
+        about += f"; the disk gives the host alone {fastest / 1e9:.2f} GB/s at most, too slow to say anything about the loop"
+    for kib, (result, host) in found.items():
+        disk_row(bench, kib, result, host, about)
+
+
+def from_cache(bench):
     sizes = (4, 64, 1024) if bench.node.simulated else SIZES
     rates = [at_size(bench, kib) for kib in sizes]
     if bench.plots:
         series = {way: [rate.get(way, 0) / 1e9 for rate in rates] for way in (*JUDGED, *OTHERS)}
         plot.lines(bench.plots / f"{bench.report.experiment}.svg", "A file into device memory", "GB/s", [kib * KIB for kib in sizes], series)
+
+
+def run(bench):
+    bench.node.stop_mps()
+    parts = bench.part_of(PARTS)
+    if CACHED in parts:
+        from_cache(bench)
+    if DISK in parts:
+        from_disk(bench)

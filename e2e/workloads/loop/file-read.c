@@ -2,13 +2,15 @@
  *
  *   loop   an event loop on the GPU asks for each
  *   read   the host reads into pinned memory and copies from there; DEPTH buffers take turns
- *   uring  the host reads into pinned memory by io_uring, DEPTH requests at a time; no copy
+ *   uring  the host reads into pinned memory by io_uring, --depth requests at a time; no copy
  *   host   all processors read into pinned memory, in parts of at most PART; no copy: what the
  *          page cache does
  *   link   only the copies from pinned memory: what the link does
  *
  * The memory is compared with the file, except for `host` and `link`. Several ways take turns in
- * each round. Prints a line of JSON: bytes per second of each way in each round. */
+ * each round. With --direct the file is read by O_DIRECT from the disk; GPUDirect Storage is not
+ * used. Prints a line of JSON: bytes per second of each way in each round, and how many bytes of
+ * the file are in the page cache in the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <weir/base.h>
@@ -26,17 +29,20 @@
 
 extern const char file_read_ptx[];
 
-#define DEPTH   16u
-#define PART    (1u << 20)
-#define STAGING 32u /* buffers of PART bytes */
-#define WAYS    5u
-#define ROUNDS  64u
+#define DEPTH      16u
+#define DEPTH_MOST 1024u
+#define ALIGNED    4096u /* what O_DIRECT wants */
+#define PART       (1u << 20)
+#define STAGING    32u /* buffers of PART bytes */
+#define WAYS       5u
+#define ROUNDS     64u
 
 struct transfer {
 	struct workload w;
 	struct read_job job;
 	const char *folder, *way;
-	uint64_t slots, blocks, passes, readers, rounds;
+	uint64_t slots, blocks, passes, readers, rounds, depth;
+	bool is_direct;
 	int fd;
 	uint8_t *pinned; /* DEPTH requests; for uring the whole file */
 };
@@ -44,6 +50,36 @@ struct transfer {
 static uint64_t word_at(uint64_t i)
 {
 	return (i + 1) * 0x9e3779b97f4a7c15u;
+}
+
+/* What was written leaves the page cache, and all reads go around it. */
+static void read_from_disk(struct transfer *transfer)
+{
+	const char *path = transfer->job.path;
+
+	if (fsync(transfer->fd) < 0 || posix_fadvise(transfer->fd, 0, 0, POSIX_FADV_DONTNEED))
+		workload_fail("%s does not leave the page cache", path);
+	close(transfer->fd);
+	transfer->fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (transfer->fd < 0)
+		workload_fail("O_DIRECT: %s: %s", path, strerror(errno));
+	transfer->job.flags = O_DIRECT;
+}
+
+/* Bytes of the file that are in the page cache. */
+static size_t cached_bytes(const struct transfer *transfer)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = transfer->job.bytes, cached = 0;
+	size_t pages = (bytes + page - 1) / page;
+	cleanup(freep) unsigned char *present = workload_alloc(pages);
+	void *file = mmap(NULL, bytes, PROT_READ, MAP_SHARED, transfer->fd, 0);
+
+	if (file == MAP_FAILED || mincore(file, bytes, present) < 0)
+		workload_fail("%s: %s", transfer->job.path, strerror(errno));
+	for (size_t i = 0; i < pages; i++)
+		cached += present[i] & 1 ? page : 0;
+	munmap(file, bytes);
+	return cached;
 }
 
 static void make_file(struct transfer *transfer)
@@ -62,6 +98,8 @@ static void make_file(struct transfer *transfer)
 			workload_fail("%s: %s", path, strerror(errno));
 		done += (size_t)n;
 	}
+	if (transfer->is_direct)
+		read_from_disk(transfer);
 }
 
 static void check(const uint64_t *data, uint64_t bytes)
@@ -185,14 +223,14 @@ static double run_uring(void *program)
 	struct transfer *transfer = program;
 	struct io_uring ring;
 	uint64_t began, asked = 0, done = 0;
-	int error = io_uring_queue_init(DEPTH, &ring, 0);
+	int error = io_uring_queue_init((unsigned)transfer->depth, &ring, 0);
 
 	if (error)
 		workload_fail("io_uring: %s", strerror(-error));
 	CU(cuMemHostAlloc((void **)&transfer->pinned, transfer->job.bytes, 0));
 	began = now_ns();
 	while (done < transfer->job.total) {
-		for (; asked < transfer->job.total && asked < done + DEPTH; asked++)
+		for (; asked < transfer->job.total && asked < done + transfer->depth; asked++)
 			submit(transfer, &ring, asked);
 		io_uring_submit(&ring);
 		reap(&ring);
@@ -214,6 +252,7 @@ static double run_loop(void *program)
 						  .callbacks = (uint32_t)transfer->slots + 1,
 						  .staging = STAGING,
 						  .readers = (uint32_t)transfer->readers,
+						  .cufile = "",
 						  .name = "file-read"};
 	CUdeviceptr device = host_zeros(sizeof(transfer->job));
 	struct weir_loop *loop = host_loop(workload_kernel(&transfer->w, "file_read"), &options);
@@ -260,6 +299,9 @@ static void parse(struct transfer *transfer, int argc, char **argv)
 		 "loop (default), read, uring, host, link; several with commas"},
 		{"rounds", OPTION_NUMBER, &transfer->rounds, "of all ways; 1"},
 		{"bytes", OPTION_NUMBER, &bytes, "of the file"},
+		{"direct", OPTION_FLAG, &transfer->is_direct,
+		 "around the page cache, by O_DIRECT; --size: a multiple of 4096"},
+		{"depth", OPTION_NUMBER, &transfer->depth, "requests of uring at a time; 16"},
 		{"blocks", OPTION_NUMBER, &transfer->blocks, "of the loop"},
 		{"slots", OPTION_NUMBER, &transfer->slots, "requests of a block at a time"},
 		{"readers", OPTION_NUMBER, &transfer->readers,
@@ -276,7 +318,8 @@ static void parse(struct transfer *transfer, int argc, char **argv)
 	    job->chunk < 8 || job->chunk % 8 || job->chunk > job->bytes ||
 	    job->bytes % job->chunk || job->chunk > 1u << 30 || transfer->slots < 1 ||
 	    transfer->slots > 31 || transfer->readers > 64 || transfer->rounds < 1 ||
-	    transfer->rounds > ROUNDS) {
+	    transfer->rounds > ROUNDS || transfer->depth < 1 || transfer->depth > DEPTH_MOST ||
+	    (transfer->is_direct && job->chunk % ALIGNED)) {
 		fprintf(stderr, "loop-file-read: --folder: needed; --size divides --bytes\n");
 		exit(2);
 	}
@@ -295,12 +338,12 @@ static void print(const struct transfer *transfer, const struct host_way **chose
 			printf("%s%.0f", round ? "," : "", rate[i][round]);
 		putchar(']');
 	}
-	puts("}}");
+	printf("},\"cached\":%zu}\n", cached_bytes(transfer));
 }
 
 int main(int argc, char **argv)
 {
-	static struct transfer transfer = {.way = "loop", .slots = 4, .blocks = 0, .rounds = 1};
+	static struct transfer transfer = {.way = "loop", .slots = 4, .rounds = 1, .depth = DEPTH};
 	static double rate[WAYS][ROUNDS];
 	const struct host_way *chosen[WAYS];
 	struct read_job *job = &transfer.job;
@@ -316,7 +359,7 @@ int main(int argc, char **argv)
 		for (unsigned i = 0; i < n; i++)
 			rate[i][round] =
 				(double)(job->bytes * transfer.passes) / chosen[i]->run(&transfer);
-	unlink(job->path);
 	print(&transfer, chosen, n, rate);
+	unlink(job->path);
 	return 0;
 }

@@ -22,7 +22,7 @@ extern "C" __global__ void file_read(weir::loop_args args, read_job *job)
 	weir::loop loop(args);
 
 	loop.run([=](weir::loop &l) {
-		weir::file::open(l, job->path, 0, 0, [=](weir::loop &later, int64_t file) {
+		weir::file::open(l, job->path, job->flags, 0, [=](weir::loop &later, int64_t file) {
 			for (unsigned i = 0; is_good(later, file) && i < job->slots; i++)
 				next_chunk(later, job, static_cast<int>(file));
 		});

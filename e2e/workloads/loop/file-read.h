@@ -10,5 +10,5 @@ struct read_job {
 	uint64_t to;               /* device address; the file's place is the memory's */
 	unsigned long long ticket; /* the next request */
 	uint32_t slots;            /* requests of a block at a time */
-	uint32_t unused;
+	int32_t flags;             /* to open the file with */
 };

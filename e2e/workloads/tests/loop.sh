@@ -72,6 +72,20 @@ done
 for way in read host link; do
     check "file-read, $way" run file-read --way $way --folder "$tmp/files"
 done
+# By O_DIRECT, where the files lie on a disk: nothing of the file comes into the page cache.
+has_disk() {
+    [ "$(stat -f -c %T "$tmp/files")" != tmpfs ] && dd if=/dev/zero of="$tmp/zeros" bs=4096 count=1 oflag=direct 2>"$tmp/out"
+}
+goes_around() { # WAY SIZE
+    run file-read --direct --way "$1" --folder "$tmp/files" --size "$2" --bytes 2097152 --depth 32 &&
+        tail -n 1 "$tmp/out" | jq -e '.cached == 0'
+}
+if has_disk; then
+    for size in 4096 65536 1048576; do
+        check "file-read, loop, requests of $size from the disk: they go around the page cache" goes_around loop $size
+    done
+    check "file-read, host, from the disk" goes_around host 65536
+fi
 check "file-read: ways take turns" run file-read --way loop,host,link --rounds 2 --folder "$tmp/files"
 check "file-read: each way has a rate of each round" \
     python3 -c '

@@ -71,10 +71,10 @@ namespace file
 /* Flags and mode are open(2)'s numbers (O_RDONLY 0, O_WRONLY 1, O_RDWR 2, O_CREAT 0100, O_TRUNC
  * 01000 on x86 and arm64). Result: a handle. Paths are the host process's; at most 4095 bytes.
  *
- * O_DIRECT (040000 on x86, 0200000 on arm64): pieces of more than WEIR_LOOP_PART bytes whose offset and size are
- * multiples of 4 KiB go around the page cache, straight to the GPU where the host has libcufile. It is for data
- * that is read once and is not in the page cache; what is there is read quicker without it. Where the file system
- * has no O_DIRECT, or the offset is another one, the flag has no effect. O_APPEND has none either: each write says where. */
+ * O_DIRECT (040000 on x86, 0200000 on arm64): pieces whose offset and size are multiples of 4 KiB go around the
+ * page cache, those of more than WEIR_LOOP_INLINE bytes straight to the GPU where the host has libcufile. It is for
+ * data that is read once and is not in the page cache; what is there is read quicker without it. Where the file system
+ * has no O_DIRECT, or offset or size are others, the flag has no effect. O_APPEND has none either: each write says where. */
 template <class F>
 inline __device__ int open(loop &l, const char *path, int flags, int mode, F callback)
 {
