@@ -57,5 +57,7 @@ uint64_t slice_for(const struct slice_rank *rank)
 		return rank->below || rank->quick ? SLICE_BETWEEN : SLICE_BELOW;
 	if (rank->n > 1)
 		return share_of(rank);
-	return rank->below ? SLICE_ABOVE : SLICE_DEFAULT;
+	if (rank->below)
+		return SLICE_ABOVE;
+	return rank->alone ? SLICE_ALONE : SLICE_DEFAULT;
 }

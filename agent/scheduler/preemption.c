@@ -53,12 +53,14 @@ static bool has_quick_work(const struct run_queue_entry *entry)
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own, uint8_t level)
 {
 	struct slice_rank rank = {.least = UINT64_MAX,
+				  .alone = level > 0,
 				  .quick = own && has_quick_work(&own->entry),
 				  .steady = gpu->queues.levels[level].sliced,
 				  .mean = mean_by_policy(gpu)};
 	uint64_t in_server = 0;
 
 	for (const struct client *other = gpu->clients; other; other = other->gpu_next) {
+		rank.alone &= own ? other == own : other->level == level;
 		rank.above |= other->level > level;
 		rank.below |= other->level < level;
 		if (other->level != level)

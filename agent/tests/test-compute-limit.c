@@ -191,6 +191,28 @@ static void test_hold_and_limit(void **state)
 	assert_in_range((hardware.ran[0] - before) / MS, 490, 510);
 }
 
+static uint64_t slice_of(unsigned i)
+{
+	return world.clients[i].channels.slice;
+}
+
+/* Its requests are not interrupted while somebody who comes below makes a context. */
+static void test_slices_of_one(void **state)
+{
+	(void)state;
+	come_with(0, 2, 0);
+	assert_int_equal(slice_of(0), SLICE_ALONE);
+	come_with(1, 0, 0);
+	assert_int_equal(slice_of(0), SLICE_ABOVE);
+	go(0);
+	assert_int_equal(slice_of(1), SLICE_DEFAULT); /* nobody comes below */
+	go(1);
+	/* Clients that leave each other turns are not alone. */
+	come_with(2, 1, 0);
+	come_with(3, 1, 0);
+	assert_int_equal(slice_of(2), SLICE_DEFAULT);
+}
+
 /* wfq leaves its work to the hardware where it can. */
 static void test_slices(void **state)
 {
@@ -448,6 +470,7 @@ int main(void)
 		LIMIT_TEST(test_levels),
 		LIMIT_TEST(test_without_the_hardware),
 		LIMIT_TEST(test_hold_and_limit),
+		LIMIT_TEST(test_slices_of_one),
 		LIMIT_TEST(test_slices),
 		LIMIT_TEST(test_slices_of_ffs),
 		LIMIT_TEST(test_slices_of_one_tenant),

@@ -15,6 +15,7 @@ static void test_levels(void **state)
 		uint64_t us;
 	} cases[] = {
 		{{.n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_DEFAULT},
+		{{.alone = true, .n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_ALONE},
 		{{.below = true, .n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_ABOVE},
 		{{.above = true, .n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_BELOW},
 		/* With short slices they would keep each other from running. */
