@@ -2,7 +2,9 @@
 second pod of its kind. HIGH shares the GPU and sleeps. Which forms a process has chosen stands in libweir's log.
 
 Processes of one kind differ by a per cent or two, also without Weir. So a settled round takes the median of all of them:
-the first one and the second ones, with Weir or without."""
+the first one and the second ones, with Weir or without.
+
+A process checks its results while the next one makes its context. No rounds are measured meanwhile."""
 
 import math
 import re
@@ -23,8 +25,8 @@ SIMULATED = True
 FIRST = 20  # rounds
 SECONDS = 0.4  # of rounds, when all is settled
 SETTLE, SETTLE_MAX = 1.0, 4.0  # seconds of rounds until the first process is taken as settled
-STARTS = 2  # without Weir; and of the second process, unless its first start is good: HIGH may wake up in one
-ENOUGH = 300  # seconds; the benchmarks that are left then are cut. One takes about 7
+STARTS = 2  # of the second process and of one without Weir, unless the first is good: HIGH may wake up in one
+ENOUGH = 300  # seconds; the benchmarks that are left then are cut
 HIGH_SLEEPS = ("--gap-min-us", "12000000", "--gap-max-us", "15000000")  # a client idle for 20 s would not count
 LEAD = 30_000_000  # ns from a command to the begin of its rounds
 ENDLESS = ("work-queue", "polling-server", "endless-simulation")
@@ -55,25 +57,45 @@ def settled(log):
     return {key: chosen[-1][1] for key, chosen in choices(log).items() if chosen[-1][0] != UNKNOWN}
 
 
+class Workers:
+    """Runs benchmarks in a process each, one after the other."""
+
+    def __init__(self, bench):
+        self.node, self.leaving = bench.node, None
+        self.seconds = 0.1 if self.node.simulated else SECONDS
+
+    def start(self, name, weir):
+        """A process at work. Use as a context: then it leaves."""
+        argv = [self.node.bench("worker"), *self.node.sizes, "--only", name]
+        argv += ["--class", "trivial" if self.node.simulated else "small"]
+        env = {"WEIR_LOG": "debug"} if weir else None
+        client = self.node.start(f"worker-{name}", argv, LOW, weir, env=env, stdin=subprocess.PIPE)
+        client.wait_ready()
+        self.wait_end()
+        return Process(self, client)
+
+    def wait_end(self):
+        """Of the process that leaves: it fails if a result was wrong."""
+        leaving, self.leaving = self.leaving, None
+        if leaving:
+            leaving.wait_end(60)
+
+
 class Process:
     """A worker that runs one benchmark."""
 
-    def __init__(self, bench, name, weir):
-        node = bench.node
-        argv = [node.bench("worker"), *node.sizes, "--only", name, "--class", "trivial" if node.simulated else "small"]
-        env = {"WEIR_LOG": "debug"} if weir else None
-        self.node = node
-        self.client = node.start(f"worker-{name}", argv, LOW, weir, env=env, stdin=subprocess.PIPE)
+    def __init__(self, workers, client):
+        self.workers, self.node, self.client = workers, workers.node, client
 
     def __enter__(self):
-        self.client.wait_ready()
         return self
 
     def __exit__(self, kind, *_):
         if kind:
             self.client.kill()
         else:
-            self.client.leave()
+            self.client.process.stdin.close()
+            self.workers.leaving = self.client
 
     def rounds(self, seconds):
         """The ends of rounds one after the other, us after the begin."""
@@ -105,39 +127,42 @@ def first_rounds(ends):
     return ends[n - 1] / n
 
 
-def start_again(bench, name, seconds, want):
+def start_again(workers, name, want):
     """us of a first round and of a settled one, and the kernels whose first forms are not those of @want."""
-    with Process(bench, name, True) as process:
-        ends = process.rounds(seconds)
+    with workers.start(name, True) as process:
+        ends = process.rounds(workers.seconds)
     log = process.client.errors
     have = {key: chosen[0][1] for key, chosen in choices(log).items()}
     wrong = [kernel for (kernel, blocks), forms in want.items() if have.get((kernel, blocks), UNTOLD) != forms]
     return first_rounds(ends), a_round(ends), sorted(set(wrong)) or ([NATIVE] if NATIVE in log else [])
 
 
-def start_plain(bench, name, seconds):
+def start_plain(workers, name):
     """us of a first round and of a settled one without Weir."""
-    with Process(bench, name, False) as process:
-        ends = process.rounds(seconds)
+    with workers.start(name, False) as process:
+        ends = process.rounds(workers.seconds)
     return first_rounds(ends), a_round(ends)
 
 
-def measure(bench, name):
+def start_first(workers, name):
+    """us of a settled round of the first process, and what it chose."""
+    with workers.start(name, True) as process:
+        process.settle(0.2 if workers.node.simulated else SETTLE)
+        usual = a_round(process.rounds(workers.seconds))
+    return usual, settled(process.client.errors)
+
+
+def measure(bench, workers, name):
     """Kernels with settled forms, those of them that began otherwise, and whether the first rounds were as fast."""
-    simulated = bench.node.simulated
-    seconds = 0.1 if simulated else SECONDS
-    plain = [start_plain(bench, name, seconds) for _ in range(1 if simulated else STARTS)]
-    with Process(bench, name, True) as process:
-        process.settle(0.2 if simulated else SETTLE)
-        usual = a_round(process.rounds(seconds))
-    want = settled(process.client.errors)
-    # Without Weir the first rounds are slower, too: the driver loads code then.
-    plain_first, plain_usual = min(plain)[0], statistics.median(settled_us for _, settled_us in plain)
-    bound, starts, ratio = BOUNDS["first 20 rounds against settled"], [], math.inf
-    while len(starts) < (1 if simulated else STARTS) and (ratio > bound.limit or wrong):
-        starts.append(start_again(bench, name, seconds, want))
+    usual, want = start_first(workers, name)
+    bound, plain, starts, ratio = BOUNDS["first 20 rounds against settled"], [], [], math.inf
+    while len(starts) < (1 if workers.node.simulated else STARTS) and (ratio > bound.limit or wrong):
+        plain.append(start_plain(workers, name))
+        starts.append(start_again(workers, name, want))
         first, _, wrong = min(starts)
         middle = statistics.median([usual, *(settled_us for _, settled_us, _ in starts)])
+        # Without Weir the first rounds are slower, too: the driver loads code then.
+        plain_first, plain_usual = min(plain)[0], statistics.median(settled_us for _, settled_us in plain)
         ratio = first / middle / (plain_first / plain_usual)
     bench.report.judge(
         f"{name}, first {FIRST} rounds against settled", ratio, bound,
@@ -162,8 +187,10 @@ def run(bench):
     high = bench.node.start("burst", bench.burst_argv(1 << 40, extra=HIGH_SLEEPS), HIGH, True)
     try:
         high.wait_ready()
+        workers = Workers(bench)
         while left and time.monotonic() < until:
-            counts.append(measure(bench, left.pop(0)))
+            counts.append(measure(bench, workers, left.pop(0)))
+        workers.wait_end()
     finally:
         high.kill()  # it would sleep on
     if left:
