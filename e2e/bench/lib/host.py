@@ -23,7 +23,7 @@ CONFIG = """socket: {folder}/run/agent.sock
 stateDir: {folder}/state
 control: {{socket: {folder}/control.sock}}
 metrics: {{address: ""}}
-logLevel: error
+logLevel: {level}
 scheduling: {{aging: never}}
 nvml: {nvml}
 """
@@ -57,10 +57,11 @@ def machine():
 
 
 @contextlib.contextmanager
-def agent(folder, env):
+def agent(folder, env, level="error", log=None):
+    """@level, @log: of what it logs, and the file for that."""
     config = folder / "agent.yaml"
-    config.write_text(CONFIG.format(folder=folder, nvml=NVML))
-    process = subprocess.Popen([BUILD / "bin/weir-agent", "--config", config], env=env)
+    config.write_text(CONFIG.format(folder=folder, nvml=NVML, level=level))
+    process = subprocess.Popen([BUILD / "bin/weir-agent", "--config", config], env=env, stderr=log)
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
     try:
