@@ -66,11 +66,8 @@ def show_occupancy(bench, kernels, form):
     show_cost(bench, can, form)
 
 
-def run(bench):
-    tiny = bench.report.simulated
-    parts = ("dependent",) if tiny else foreign.corpus.ALL
-    paths = foreign.corpus.make(foreign.BUILD / "foreign", parts)
-    count_eligible(bench, paths)
+def build_some(bench, paths):
+    """One kernel of EVERY in all forms."""
     kernels = foreign.survey(paths, EVERY)
     count = collections.Counter(kernel.part for kernel in kernels)
     bench.report.add("kernels that were built", f"{len(kernels)}", baselines=", ".join(f"{part} {n}" for part, n in count.items()))
@@ -80,3 +77,14 @@ def run(bench):
     bench.report.holds("every build is assembled", not bad, f"{len(kernels) - len(bad)} of {len(kernels)}")
     for form in BOUNDS:
         show_occupancy(bench, kernels, form)
+
+
+PARTS = {"eligible": count_eligible, "builds": build_some}
+
+
+def run(bench):
+    tiny = bench.report.simulated
+    parts = ("dependent",) if tiny else foreign.corpus.ALL
+    paths = foreign.corpus.make(foreign.BUILD / "foreign", parts)
+    for part in bench.part_of(tuple(PARTS)):
+        PARTS[part](bench, paths)

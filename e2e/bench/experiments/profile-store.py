@@ -19,6 +19,7 @@ NEEDS = ("no gpu", "root")
 SIMULATED = False
 
 FILE = "state/cache/profiles"
+TRIES = 6  # to ask the agent
 
 
 def turned(data, at):
@@ -61,8 +62,13 @@ class Store:
             return megabytes, listed, [line for line in log if str(self.path) in line]
 
     def listed(self):
+        """An agent that has just started may be late with its answer."""
         argv = [host.BUILD / "bin/weirctl", "--socket", self.folder / "control.sock", "profile", "list", "--json"]
-        return len(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines())
+        for _ in range(TRIES):
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+            if not done.returncode:
+                return len(done.stdout.splitlines())
+        raise RuntimeError(done.stderr.strip())
 
 
 def show_damaged(bench, store, data):

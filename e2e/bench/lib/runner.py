@@ -98,6 +98,7 @@ class Runner:
 
     def __init__(self, options):
         self.options, self.reports, self.began = options, [], time.monotonic()
+        self.parts = tuple(filter(None, options.parts.split(",")))
         self.commit, self.machine = "", ("", "")
 
     def run_set(self, name, of, experiments):
@@ -107,7 +108,8 @@ class Runner:
         print(f"{name}: {', '.join(filter(None, self.machine))}", flush=True)
         if kind == "host":
             self.commit = commit_of(None)
-            self.run_all(bursts.Bench(None, None, 0, rounds=self.options.rounds), of, experiments)
+            bench = bursts.Bench(None, None, 0, rounds=self.options.rounds, parts=self.parts)
+            self.run_all(bench, of, experiments)
         elif kind == "standalone":
             import node
 
@@ -134,8 +136,7 @@ class Runner:
         return subprocess.run(argv, check=False).returncode == 0
 
     def run_on(self, node, name, of, experiments):
-        parts = tuple(filter(None, self.options.parts.split(",")))
-        bench = bursts.Bench(node, None, 0, plots=self.options.out / "plots", parts=parts)
+        bench = bursts.Bench(node, None, 0, plots=self.options.out / "plots", parts=self.parts)
         try:
             bench.prepare()
             self.run_all(bench, of, experiments)
