@@ -52,8 +52,9 @@ in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
 for form in persistent resumable sliced; do
     evicted=$([ $form = sliced ] || echo evicted)
     until=(--seconds 20 --stop-file "$work/enough")
+    in_form $form evicted vector-add "${until[@]}"
+    # Evictions between two slices that the worker does not see are not counted.
     [ $form = sliced ] && until=(--seconds 1)
-    in_form $form "$evicted" vector-add "${until[@]}"
     in_form $form "$evicted" matrix-multiply "${until[@]}"
     in_form $form "$evicted" reduction "${until[@]}"
     in_form $form "$evicted" long-block --size 12 "${until[@]}"

@@ -65,7 +65,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->marker_wanted = 0;
 	stream->marked = stream->marked_predicted = stream->left_at = 0;
 	stream->raise_mark = 0;
-	stream->gated_inside = 0;
+	stream->gated_inside = stream->gated_since = 0;
 	stream->capturing = 0;
 	stream->slot = NULL;
 	stream->slot_wanted = 0;

@@ -58,10 +58,18 @@ struct stream {
 	struct overrun {
 		uint64_t completed, time; /* of the launch behind that many; ns */
 		uint32_t life;
-		bool seen, began;      /* at the last look; while gates were open */
-	} overrun;                     /* launch/overrun.h */
-	_Atomic uint64_t gated_inside; /* number of the last launch that has gates inside */
-	_Atomic int capturing;         /* a capture began in this stream */
+		bool seen, began; /* at the last look; while gates were open */
+	} overrun;                /* launch/overrun.h */
+	/* Number of the last launch that has gates inside, and of the first of those that were
+	 * launched without another one between; 0: none. */
+	_Atomic uint64_t gated_inside, gated_since;
+	struct sliced {
+		uint64_t completed; /* of the launch behind that many */
+		uint32_t life;
+		bool seen, began,
+			away;  /* at the last look; while gates were open; they have closed since */
+	} sliced;              /* launch/sliced.h */
+	_Atomic int capturing; /* a capture began in this stream */
 
 	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
 	_Atomic uint32_t life;    /* how many streams have had this record */

@@ -29,6 +29,7 @@
 #include "launch/learn.h"
 #include "launch/loops.h"
 #include "launch/preempt-slot.h"
+#include "launch/sliced.h"
 #include "measure/predict.h"
 #include "memory/memory.h"
 #include "preempt/ahead.h"
@@ -92,6 +93,7 @@ const struct subsystem subsystems[] = {
 	 .drive = tuning_drive, .forget = tuning_forget},
 	{"preempt", .init = preempt_init, .stream_gone = preempt_stream_gone,
 	 .look = preempt_look, .drive = preempt_drive, .forget = preempt_forget},
+	{"sliced", .work = sliced_work},
 	{"status", .work = status_work},
 	{"worker", .start = worker_start, .leave = worker_leave, .fork = worker_fork},
 };

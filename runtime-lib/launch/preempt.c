@@ -108,6 +108,16 @@ static void fill_symbols(uint8_t *packed, const struct launch_decision *decision
 	       decision->config->rewritten->n_symbols * sizeof(uint64_t));
 }
 
+/* Of the launch that was begun last. */
+static void note_gates_inside(struct stream *stream)
+{
+	uint64_t number = atomic_load(&stream->begun);
+
+	if (number != atomic_load(&stream->gated_inside) + 1)
+		atomic_store(&stream->gated_since, number);
+	atomic_store(&stream->gated_inside, number);
+}
+
 static bool launch_sliced(struct stream *stream, const struct level_binding *binding,
 			  const struct kernel_call *call, const struct launch_decision *decision,
 			  CUresult *result)
@@ -133,7 +143,7 @@ static bool launch_sliced(struct stream *stream, const struct level_binding *bin
 		if (!first)
 			gate_put(stream, binding, gate_kind(decision->yields, false));
 		else if (left > config->step)
-			atomic_store(&stream->gated_inside, atomic_load(&stream->begun));
+			note_gates_inside(stream);
 		*result = start(call, decision, part, stream, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(decision, *result) : true;

@@ -1,5 +1,7 @@
 #include "inside.h"
 
+#include "client/worker.h"
+
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +21,8 @@ struct fake_agent agent;
 struct null_driver *driver;
 struct client *client;
 static unsigned contexts;
+
+#define LOOKS 8
 
 void driver_load(void)
 {
@@ -72,4 +76,20 @@ void context_gone(unsigned n)
 void measure_next(void)
 {
 	atomic_store(&sampler_of(client)->due, SAMPLE_DOUBTED);
+}
+
+void hold(uint32_t is)
+{
+	atomic_store(&agent.control->hold_until, client_now() + 3600 * NS_PER_S);
+	atomic_store(&agent.control->hold, is);
+}
+
+/* Each look tells a time with work. */
+void looks(void)
+{
+	for (int i = 0; i < LOOKS; i++) {
+		uint64_t before = atomic_load(&agent.status->demand_time);
+		assert_true(eventually((worker_wake(), atomic_load(&agent.status->demand_time)) !=
+				       before));
+	}
 }

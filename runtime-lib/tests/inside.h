@@ -35,5 +35,9 @@ unsigned context_welcomed(uint8_t level); /* with bit 1 */
 unsigned context_welcomed_as(uint8_t level, uint8_t bit);
 /* The next launch is measured. */
 void measure_next(void);
+/* The agent's hold word, for an hour. */
+void hold(uint32_t is);
+/* The worker has asked the driver at several looks meanwhile; there is work outstanding. */
+void looks(void);
 /* Destroys the context, and ends its connection. */
 void context_gone(unsigned n);

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #define KERNEL ((CUfunction)(uintptr_t)0x9000)
-#define LOOKS  8
 
 static void launch(CUstream stream)
 {
@@ -25,26 +24,10 @@ static void busy(int is)
 	driver->streams_busy = driver->events_busy = is;
 }
 
-static void hold(uint32_t is)
-{
-	atomic_store(&agent.control->hold_until, client_now() + 3600 * NS_PER_S);
-	atomic_store(&agent.control->hold, is);
-}
-
 static uint64_t overrun(void)
 {
 	worker_wake();
 	return atomic_load(&agent.status->overrun);
-}
-
-/* The worker has asked the driver at several looks meanwhile; each tells a time with work. */
-static void looks(void)
-{
-	for (int i = 0; i < LOOKS; i++) {
-		uint64_t before = atomic_load(&agent.status->demand_time);
-		assert_true(eventually((worker_wake(), atomic_load(&agent.status->demand_time)) !=
-				       before));
-	}
 }
 
 static unsigned begin(void)

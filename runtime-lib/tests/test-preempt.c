@@ -159,6 +159,41 @@ static void slices(void **state)
 	gone(n);
 }
 
+/* A hold in the middle of a launch is an eviction, and one before it begins is none. */
+static void a_hold_between_slices_is_an_eviction(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_SLICED);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+
+	(void)state;
+	atomic_store(&agent.control->flags, WEIR_CONTROL_HOLDABLE);
+	assert_true(settles(n, kernel, BLOCKS));
+	cuStreamSynchronize(STREAM(n, 1));
+	driver->streams_busy = driver->events_busy = 1;
+	hold(1);
+	launch_call(n, kernel, BLOCKS);
+	looks();
+	hold(0);
+	looks();
+	assert_int_equal(agent.status->form_evictions[WEIR_SLICED], 0);
+	hold(1);
+	looks();
+	assert_int_equal(agent.status->form_evictions[WEIR_SLICED], 0);
+	hold(0);
+	assert_true(eventually(agent.status->form_evictions[WEIR_SLICED] == 1));
+	assert_int_equal(agent.status->evictions, 1);
+
+	/* It ends before its gates open again. */
+	hold(1);
+	looks();
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(eventually(!agent.status->outstanding));
+	hold(0);
+	assert_int_equal(agent.status->form_evictions[WEIR_SLICED], 1);
+	gone(n);
+}
+
 static void saves(void **state)
 {
 	unsigned n = welcomed(1);
@@ -380,6 +415,7 @@ int main(void)
 		cmocka_unit_test(chain),
 		cmocka_unit_test(packed_parameters),
 		cmocka_unit_test(slices),
+		cmocka_unit_test(a_hold_between_slices_is_an_eviction),
 		cmocka_unit_test(saves),
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
 		cmocka_unit_test(saved_and_finished_blocks_are_counted),
