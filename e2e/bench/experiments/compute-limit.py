@@ -1,6 +1,8 @@
 """A client may have 10, 30 or 70 % of the GPU's time: products of matrices, training steps, replays of a graph, and a
 kernel of PTX. Nobody else wants the GPU; then a client of the same level does, and then one above."""
 
+import statistics
+
 import loops
 from clock import Clock, shown
 from node import Failure, Tenant
@@ -21,7 +23,10 @@ TENANTS = (Tenant("limited", "low"), Tenant("unlimited", "low"))
 
 WORKLOADS = ("mm", "train", "graph", "ptx")
 LIMITS = (10, 30, 70)
+BESIDE_LIMIT = 30  # of the client beside which others run
+PARTS = LIMITED, BESIDE = "limited", "beside"  # of --parts: the limited client; the others
 SETTLE, SECONDS = 0.6, 2  # before the seconds that count, and these
+TIMES = 3  # that another client runs beside the limited one: their mean counts
 ALONE = 1.2
 REQUESTS, HIGH_SECONDS = 150, 4  # of HIGH; and how long the limited client runs meanwhile
 
@@ -50,8 +55,8 @@ class Limits:
     def took_effect(self, percent):
         return loops.wait_known(self.bench, [self.limited], lambda known: known.get("computeLimit", 0) == percent)
 
-    def measure_alone(self):
-        for workload in self.workloads:
+    def measure_alone(self, workloads):
+        for workload in workloads:
             step = self.steps[workload] = self.limited.step_time(workload)
             progress, begin, end = loops.together([(self.limited, workload)], ALONE)
             rate = self.rates[workload] = progress[0].rate(begin, end)
@@ -77,6 +82,10 @@ class Limits:
         progress, begin, _ = loops.together([(self.limited, workload), (self.other, workload)], SETTLE + SECONDS + 0.1)
         parts = [loops.used(each, self.steps[workload], begin + SETTLE, SECONDS) for each in progress]
         return [sum(seconds) / len(seconds) for seconds in parts]
+
+    def beside_again(self):
+        """The same, each as a list."""
+        return list(zip(*(self.beside() for _ in range(TIMES if not self.node.simulated else 1))))
 
     def high(self):
         self.limited.begin(self.workloads[0], HIGH_SECONDS if not self.node.simulated else 0.1)
@@ -105,23 +114,30 @@ def run(bench):
 def measure(bench, limits):
     if not loops.has_hardware(bench, [limits.limited]):
         return
-    limits.measure_alone()
-    free, part = limits.beside()
-    high = limits.high()
+    parts = bench.part_of(PARTS)
+    limits.measure_alone(limits.workloads if LIMITED in parts else limits.workloads[:1])
+    free, high = (limits.beside_again(), limits.high()) if BESIDE in parts else (None, None)
     for percent in LIMITS if not bench.node.simulated else (30,):
+        if LIMITED not in parts and percent != BESIDE_LIMIT:
+            continue
         limits.set(percent)
-        for workload in limits.workloads:
+        for workload in limits.workloads if LIMITED in parts else ():
             limits.run(workload, percent)
         by = loops.known(bench, limits.limited).get("computeLimitBy", "nothing")
         bench.report.holds(f"what upholds {percent} %", by == "hardware", by)
-        if percent != 30:
-            continue
-        limited_part, other_part = limits.beside()
-        text = f"without a limit {free:.1f} and {part:.1f} %"
-        bench.report.judge("a client beside one of 30 %", other_part, BOUNDS["a client beside one of 30 %"], text)
-        text = f"{limited_part:.2f} %"
-        bench.report.judge("one of 30 % beside it", abs(limited_part - percent), BOUNDS["off the limit, beside another"], text)
-        limited_high = limits.high()
-        bound = BOUNDS["HIGH beside one of 30 %, against no limit"]
-        text = f"{limited_high['median']:.0f} us; {high['median']:.0f} us"
-        bench.report.judge("HIGH beside one of 30 %, median", limited_high["median"] / high["median"], bound, text)
+        if BESIDE in parts and percent == BESIDE_LIMIT:
+            judge_beside(bench, limits, free, high)
+
+
+def judge_beside(bench, limits, free, high):
+    """@free: of beside_again(), @high: HIGH's times, without a limit."""
+    limited, other = limits.beside_again()
+    both, both_free = (sum(map(statistics.fmean, parts)) for parts in ((limited, other), free))
+    text = f"{seconds_of(other)} %, together {both:.2f} %; without a limit {seconds_of(free[0])} and {seconds_of(free[1])} %, together {both_free:.2f} %"
+    bench.report.judge("a client beside one of 30 %", statistics.fmean(other), BOUNDS["a client beside one of 30 %"], text)
+    off = max(abs(part - BESIDE_LIMIT) for part in limited)
+    bench.report.judge("one of 30 % beside it", off, BOUNDS["off the limit, beside another"], f"{seconds_of(limited)} %")
+    limited_high = limits.high()
+    bound = BOUNDS["HIGH beside one of 30 %, against no limit"]
+    text = f"{limited_high['median']:.0f} us; {high['median']:.0f} us"
+    bench.report.judge("HIGH beside one of 30 %, median", limited_high["median"] / high["median"], bound, text)
