@@ -18,7 +18,7 @@ MODES = ("mps", "timeslice")
 
 SERVERS = 3
 SERVER_PART = 0.2  # of the GPU, for each server
-REQUESTS = (5000, 500)  # us that one lasts; only the first has bounds
+REQUESTS = {"5ms": 5000, "0.5ms": 500}  # by name of --parts: us that one lasts; only the first has bounds
 # us: a client with requests of 5 ms can wait for a kernel of the batch job, the longest of which has 244; a form would
 # cost a tenth. Weir finds this out by itself, and must not be worse without being told.
 BLOCKING_US = 300
@@ -107,5 +107,6 @@ def consolidate(bench, us, bounded):
 
 
 def run(bench):
-    for us in REQUESTS[: 1 if bench.node.simulated else None]:
-        consolidate(bench, us, bounded=us == REQUESTS[0])
+    names = list(REQUESTS)[: 1 if bench.node.simulated else None]
+    for name in bench.part_of(names):
+        consolidate(bench, REQUESTS[name], bounded=name == names[0])
