@@ -84,6 +84,40 @@ static void test_pair_is_remembered(void **unused)
 	assert_int_equal(plan()->now.workers[swapped_now], found.workers[swapped]);
 }
 
+static unsigned measured(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < plan()->search.n; i++)
+		n += plan()->search.measured[i];
+	return n;
+}
+
+/* A search ends early, as its clients leave. When other clients have the kernels, it goes on. */
+static void test_search_goes_on(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &streaming},
+					   *const other[] = {&streaming, &arithmetic};
+	double best = best_of_pair(programs);
+
+	(void)unused;
+	for (unsigned i = 0; i < 3; i++) {
+		begin(2, i % 2 ? other : programs);
+		while (!plan()->searching)
+			pass(MS);
+		assert_int_equal(measured(), i);
+		while (plan()->search.tries < 1)
+			pass(MS);
+	}
+	while (plan()->searching)
+		pass(MS);
+	assert_int_equal(measured(), 2 + plan()->search.tries);
+	assert_true(throughput(1000 * MS) > 0.97 * best);
+	begin(2, programs);
+	pass(500 * MS);
+	assert_int_equal(plan()->searches, 0);
+}
+
 /* Two that lose by each other take turns, as long as each other. */
 static void test_losers_take_turns(void **unused)
 {
@@ -333,6 +367,7 @@ int main(void)
 		WORLD_TEST(test_flattered_configuration),
 		WORLD_TEST(test_searching_pays),
 		WORLD_TEST(test_pair_is_remembered),
+		WORLD_TEST(test_search_goes_on),
 		WORLD_TEST(test_losers_take_turns),
 		WORLD_TEST(test_forms_that_cost_too_much),
 		WORLD_TEST(test_long_launches),

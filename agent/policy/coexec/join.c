@@ -15,10 +15,14 @@
  * third one are taken to wait for the same thing. */
 static double expected_of_pair(struct coexec_memory *memory, uint64_t a, uint64_t b)
 {
-	double found = memory ? coexec_memory_find(memory, (uint64_t[]){a, b}, 2, NULL) : 0;
+	const uint64_t both[] = {a, b};
+	double found = memory ? coexec_memory_find(memory, both, 2, NULL) : 0;
 
 	if (found > 0)
 		return found;
+	found = memory ? coexec_unfinished_highest(&memory->unfinished, both, 2) : 0;
+	if (found > 0)
+		return found > COEXEC_ALIKE ? found : COEXEC_ALIKE;
 	return memory && coexec_memory_alike(memory, a, b) ? COEXEC_ALIKE : COEXEC_UNTRIED;
 }
 

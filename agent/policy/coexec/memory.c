@@ -2,22 +2,11 @@
 
 #include <string.h>
 
+#include "policy/coexec/order.h"
+
 #include "weir/base.h"
 
 #define PARTNERS_MAX 16u /* of a kernel that are looked at */
-
-/* @order: where each kernel stands in the list that is sorted by number. */
-static void sort(const uint64_t *kernels, unsigned n, uint64_t out[COEXEC_MOST],
-		 unsigned order[COEXEC_MOST])
-{
-	memset(out, 0, COEXEC_MOST * sizeof(*out));
-	for (unsigned i = 0; i < n; i++) {
-		order[i] = 0;
-		for (unsigned k = 0; k < n; k++)
-			order[i] += k < i ? kernels[k] <= kernels[i] : kernels[k] < kernels[i];
-		out[order[i]] = kernels[i];
-	}
-}
 
 static struct coexec_set *find(struct coexec_memory *memory, const uint64_t sorted[COEXEC_MOST])
 {
@@ -33,7 +22,7 @@ double coexec_memory_find(struct coexec_memory *memory, const uint64_t *kernels,
 	unsigned order[COEXEC_MOST];
 	uint64_t sorted[COEXEC_MOST];
 
-	sort(kernels, n, sorted, order);
+	coexec_order(kernels, n, sorted, order);
 	struct coexec_set *set = find(memory, sorted);
 	if (!set)
 		return 0;
@@ -59,7 +48,7 @@ void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, un
 	unsigned order[COEXEC_MOST];
 	struct coexec_set new = {.speed_up = speed_up, .used = ++memory->uses};
 
-	sort(kernels, n, new.kernels, order);
+	coexec_order(kernels, n, new.kernels, order);
 	for (unsigned i = 0; i < n; i++)
 		new.workers[order[i]] = workers[i];
 	struct coexec_set *set = find(memory, new.kernels);

@@ -2,7 +2,7 @@
  * takes the place of the one that was not used for longest. Pure. */
 #pragma once
 
-#include "policy/coexec/space.h"
+#include "policy/coexec/unfinished.h"
 
 #define COEXEC_SETS 512u
 
@@ -18,6 +18,7 @@ struct coexec_set {
 struct coexec_memory {
 	struct coexec_set sets[COEXEC_SETS];
 	uint64_t uses, changes;
+	struct coexec_unfinished unfinished; /* not of `changes`, and not saved */
 };
 
 /* @kernels: the numbers of @n kernels, 1 to COEXEC_MOST, none 0. @workers: in the same order;

@@ -37,9 +37,13 @@ static void clear(struct coexec_plan *plan)
 		remove_at(plan, plan->n - 1);
 }
 
-static void begin_search(struct coexec_plan *plan, uint64_t now)
+/* An earlier search of the set that did not end goes on. */
+static void begin_search(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
 {
 	coexec_search_begin(&plan->search, &plan->space, plan->n, plan->speed_up + COEXEC_GAIN);
+	if (memory)
+		coexec_unfinished_resume(&memory->unfinished, plan->numbers, plan->n, &plan->space,
+					 &plan->search);
 	plan->searching = true;
 	plan->search_since = now;
 	plan->searches++;
@@ -72,8 +76,10 @@ static void refuse_last(struct coexec_plan *plan, uint64_t now)
 
 static void remember(const struct coexec_plan *plan, struct coexec_memory *memory, double speed_up)
 {
-	if (memory)
-		coexec_memory_put(memory, plan->numbers, plan->n, plan->now.workers, speed_up);
+	if (!memory)
+		return;
+	coexec_unfinished_forget(&memory->unfinished, plan->numbers, plan->n);
+	coexec_memory_put(memory, plan->numbers, plan->n, plan->now.workers, speed_up);
 }
 
 /* A set that seldom gains: three kernels and more, or two that wait for the same thing. */
@@ -158,7 +164,7 @@ static bool join(struct coexec_plan *plan, struct run_queue_entry *entry,
 	else
 		coexec_space_join(&plan->space, kernels, plan->n, &plan->before);
 	if (plan->space.n) {
-		begin_search(plan, now);
+		begin_search(plan, memory, now);
 		return false;
 	}
 	remember(plan, memory, 1);
@@ -373,10 +379,14 @@ static void note_try(struct coexec_plan *plan, struct coexec_memory *memory, con
 		     uint64_t now)
 {
 	coexec_search_feed(&plan->search, rates);
-	if (plan->search.done)
+	if (plan->search.done) {
 		end_search(plan, memory, now);
-	else
-		coexec_change(plan, &plan->space.of[plan->search.at], now);
+		return;
+	}
+	if (memory)
+		coexec_unfinished_put(&memory->unfinished, plan->numbers, plan->n, &plan->space,
+				      &plan->search);
+	coexec_change(plan, &plan->space.of[plan->search.at], now);
 }
 
 static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
@@ -442,8 +452,8 @@ static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memo
 	double rates[COEXEC_MOST];
 
 	coexec_tell_late(plan, now);
-	/* Launches of seconds, or a client that reports nothing. */
-	if (plan->searching && now - plan->search_since >= COEXEC_GIVE_UP)
+	/* All is known from before; or launches of seconds, or a client that reports nothing. */
+	if (plan->searching && (plan->search.done || now - plan->search_since >= COEXEC_GIVE_UP))
 		end_search(plan, memory, now);
 	if (plan->phase == COEXEC_SETTLING && coexec_is_settled(plan, now)) {
 		if (plan->n > 1 && !plan->searching && !plan->searched)

@@ -25,7 +25,6 @@ static void note(struct coexec_search *search, const double *rates)
 	search->measured[search->at] = true;
 	search->speed_ups[search->at] = progress ? sum : 0;
 	search->samples[search->at] = 1;
-	search->tries++;
 	if (progress && sum > search->highest) {
 		search->highest = sum;
 		search->best = search->at;
@@ -77,10 +76,17 @@ static bool divide(struct coexec_search *search)
 	return found;
 }
 
-void coexec_search_feed(struct coexec_search *search, const double *rates)
+void coexec_search_recall(struct coexec_search *search, unsigned i, const double *rates)
 {
+	search->at = i;
 	note(search, rates);
 	search->done = !divide(search);
+}
+
+void coexec_search_feed(struct coexec_search *search, const double *rates)
+{
+	search->tries++;
+	coexec_search_recall(search, search->at, rates);
 }
 
 /* What configuration @i may give, or its mean, if @doubt is 0. */

@@ -35,7 +35,7 @@ struct coexec_search {
 	unsigned n_kernels;
 	double worth;
 	unsigned at;    /* the configuration to be measured next */
-	unsigned tries; /* so far */
+	unsigned tries; /* so far, of this search */
 	bool done;
 	unsigned best;
 	double highest; /* speed-up of the best; 0: none was measured */
@@ -51,6 +51,8 @@ struct coexec_search {
  * that cannot reach it are not tried. */
 void coexec_search_begin(struct coexec_search *search, const struct coexec_space *space,
 			 unsigned n_kernels, double worth);
+/* Configuration @i gave these rates in an earlier search. */
+void coexec_search_recall(struct coexec_search *search, unsigned i, const double *rates);
 /* The configuration `at` gave these rates. */
 void coexec_search_feed(struct coexec_search *search, const double *rates);
 /* The search is done, and the best configuration, which is in use, gave @speed_up. True: another
