@@ -134,8 +134,26 @@ check "loops: and without MPS, as the end of another server is" judges_faults lo
 all min-rates min-rate min-rate-timeslice
 all coexec coexec
 runs_queue() {
-    run coexec --only coexec --parts table-2 && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 4
+    run coexec --only coexec --parts table-2 && test "$(jq '.rows | length' "$tmp/out/coexec.json")" = 5
 }
+plans_pairs() {
+    PYTHONPATH=e2e/bench/lib python3 -c '
+import random
+from pairings import least_time, time_by_rule
+
+three = dict.fromkeys("abc", 1)
+pair = {"a": 0.8, "b": 0.8}
+assert least_time(three, []) == 3 and abs(least_time(three, [pair]) - 2.25) < 1e-6
+each = [dict.fromkeys(both, 0.75) for both in ("ab", "bc", "ca")]
+assert abs(least_time(three, each) - 2) < 1e-6
+loses = [{"a": 0.6, "b": 0.3}]
+assert least_time(three, loses) == 3
+rates = {frozenset(rates): rates for rates in each}
+kinds = {"a": "MB", "b": "CB", "c": "CB"}
+times = {round(time_by_rule("b", three, kinds, rates, random.Random(seed)), 6) for seed in range(9)}
+assert times == {round(4 / 3 + 1, 6)}, times'
+}
+check "the best plan of pairs takes what saves time, and FlexSched takes unlike kernels" plans_pairs
 check "coexec: the queue of table 2 alone" runs_queue
 all mps mps-deaths
 # The others are the same code, and take as long again.

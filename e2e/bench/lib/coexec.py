@@ -27,7 +27,12 @@ BALANCED = {
     "PF": ("path-find", "path_find"),
 }  # fmt: skip
 KERNELS = {**MEMORY, **COMPUTE, **BALANCED}
-FLEXSCHED = ("HST", "VA", "RED", "GCEDD", "MM", *BALANCED)  # table 2
+# FlexSched's table 2: ms of each kernel there, and what it is bound by.
+FLEXSCHED = {
+    "HST": (4.18, "MB"), "BS": (4.47, "MB"), "VA": (7.24, "MB"), "SPMV": (10.6, "MB"), "RED": (5.05, "MB"), "CCONV": (1.6, "MB"),
+    "RCONV": (1.45, "MB"), "GCEDD": (5.26, "CB"), "SCEDD": (9.65, "CB"), "NCEDD": (7.1, "CB"), "HCEDD": (2.15, "CB"), "PF": (6.77, "CB"),
+    "MM": (10.38, "CB"),
+}  # fmt: skip
 # The data of a slice stay in the L2 cache from pass to pass: in slices alone, triads are 2.3 times as fast as native ones. So the form
 # of these is not left to libweir's choice.
 PERSISTENT = {*MEMORY, "BS", "SPMV", "CCONV", "RCONV"}
@@ -89,6 +94,13 @@ def configurations(parts):
             found.append((a, b))
         a += 1
     return found
+
+
+def few(configurations, n):
+    """@n of the configurations, evenly spaced, without the first and the last; all if there are fewer."""
+    if len(configurations) <= n:
+        return configurations
+    return [configurations[(k + 1) * (len(configurations) + 1) // (n + 1) - 1] for k in range(n)]
 
 
 def speed_up(pool, mode, jobs, alone, seconds=SECONDS, skipped=SKIPPED):
@@ -199,7 +211,7 @@ class Timeline:
 
     def __init__(self, pool, jobs):
         self.pool, self.lines, self.over = pool, [], False
-        self.names = {pool.node.identity(pool.workers["Weir", job].client): job.workload for job in jobs}
+        self.names = {pool.node.identity(pool.workers["Weir", job].client): job.kernel for job in jobs}
         self.begin, self.thread = time.monotonic(), threading.Thread(target=self.follow)
 
     def look(self):
@@ -224,6 +236,13 @@ class Timeline:
     def __exit__(self, *unused):
         self.over = True
         self.thread.join()
+        self.end = time.monotonic() - self.begin
+
+    @property
+    def searched(self):
+        """Seconds of the searches."""
+        ends = [now for now, _ in self.lines[1:]] + [self.end]
+        return sum(end - now for end, (now, line) in zip(ends, self.lines) if line.endswith("?"))
 
     def __str__(self):
         return ", ".join(f"{now:.2f} {line or '-'}" for now, line in self.lines)
@@ -319,13 +338,13 @@ class Kernels:
         print(f"    {pair}", flush=True)
         return pair
 
-    def by_hand(self, jobs, configurations):
+    def by_hand(self, jobs, configurations, seconds=SECONDS, skipped=SKIPPED):
         """(speed-up, rates) of each configuration, set by hand. No policy may bound workers meanwhile."""
         by = {}
         for chosen in configurations:
             bound(self.pool, self.clients, dict(zip(jobs, chosen)))
             if self.pool.node.simulated:
                 time.sleep(0.05)
-            by[chosen] = speed_up(self.pool, "Weir", jobs, self.alone)
+            by[chosen] = speed_up(self.pool, "Weir", jobs, self.alone, seconds, skipped)
         bound(self.pool, self.clients, dict.fromkeys(jobs, 0))
         return by
