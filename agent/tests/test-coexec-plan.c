@@ -118,6 +118,30 @@ static void test_search_goes_on(void **unused)
 	assert_int_equal(plan()->searches, 0);
 }
 
+static bool knows_pair(const struct program *a, const struct program *b)
+{
+	return coexec_memory_find(&world.found, (uint64_t[]){(uintptr_t)a, (uintptr_t)b}, 2, NULL) >
+	       0;
+}
+
+/* A partner beside which nothing was gained in some tries leaves its place to one of which nothing
+ * is known. */
+static void test_poor_partner_makes_room(void **unused)
+{
+	static const struct program *const programs[] = {&arithmetic, &poison, &streaming};
+
+	(void)unused;
+	know_alone(3, programs);
+	begin(3, programs);
+	while (!plan()->searching)
+		pass(MS);
+	assert_ptr_equal(plan()->members[1], &world.entries[1]);
+	while (!knows_pair(&arithmetic, &streaming)) {
+		pass(MS);
+		assert_false(knows_pair(&arithmetic, &poison) || knows_pair(&streaming, &poison));
+	}
+}
+
 /* Two that lose by each other take turns, as long as each other. */
 static void test_losers_take_turns(void **unused)
 {
@@ -368,6 +392,7 @@ int main(void)
 		WORLD_TEST(test_searching_pays),
 		WORLD_TEST(test_pair_is_remembered),
 		WORLD_TEST(test_search_goes_on),
+		WORLD_TEST(test_poor_partner_makes_room),
 		WORLD_TEST(test_losers_take_turns),
 		WORLD_TEST(test_forms_that_cost_too_much),
 		WORLD_TEST(test_long_launches),

@@ -35,6 +35,7 @@
 /* Searches */
 #define COEXEC_GIVE_UP  5000000000ull /* the longest search */
 #define COEXEC_EXPLORES 8u            /* 1/8 of the time may go to sets that seldom gain */
+#define COEXEC_POOR     2u            /* tries without a gain, until another client is tried */
 
 /* Members */
 #define COEXEC_LOOK   5000000ull    /* between two looks for a client that may join */

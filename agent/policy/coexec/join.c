@@ -101,6 +101,34 @@ static double score(struct run_queue *queue, const struct run_queue_entry *entry
 	return here > 0 && queue->plan.n == 1 ? here / best_elsewhere(queue, entry, memory) : here;
 }
 
+/* @entry may take the second member's place, and is expected to gain more than @found. */
+static bool gains_more(const struct run_queue *queue, const struct run_queue_entry *entry,
+		       struct coexec_memory *memory, double found)
+{
+	const struct coexec_plan *plan = &queue->plan;
+
+	return entry->active && !entry->coexec.together && entry->coexec.measured &&
+	       entry->coexec.refused != plan->sets &&
+	       expected_of_pair(memory, plan->numbers[0], entry->coexec.kernel.number) > found;
+}
+
+bool coexec_expects_more(const struct run_queue *queue, struct coexec_memory *memory, double found)
+{
+	const struct run_queue_entry *entry;
+	double least = found > COEXEC_ALIKE ? found : COEXEC_ALIKE;
+	unsigned n = 0;
+
+	if (queue->current && gains_more(queue, queue->current, memory, least))
+		return true;
+	DL_FOREACH (queue->waiting, entry) {
+		if (++n > CANDIDATES)
+			break;
+		if (gains_more(queue, entry, memory, least))
+			return true;
+	}
+	return false;
+}
+
 struct run_queue_entry *coexec_find_joiner(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct run_queue_entry *entry, *found = NULL;

@@ -5,6 +5,7 @@
 #include "policy/coexec/join.h"
 #include "policy/coexec/measure.h"
 #include "policy/coexec/memory.h"
+#include "policy/coexec/service.h"
 #include "policy/policy.h"
 
 #include "weir/base.h"
@@ -188,26 +189,6 @@ static void let_join(struct run_queue *queue, struct coexec_memory *memory)
 		continue;
 }
 
-static struct run_queue_entry *least_served(const struct run_queue *queue)
-{
-	struct run_queue_entry *entry, *found = queue->current;
-
-	DL_FOREACH (queue->waiting, entry)
-		if (!found || entry->coexec.served < found->coexec.served)
-			found = entry;
-	return found;
-}
-
-/* Notes what each client with work got at least. A client that comes counts as if it had got that.
- */
-static void note_service(struct run_queue *queue)
-{
-	const struct run_queue_entry *least = least_served(queue);
-
-	if (least)
-		queue->plan.service = larger(queue->plan.service, least->coexec.served);
-}
-
 /* After a pause no time is left over for sets that seldom gain: the work that comes may be short.
  */
 static void note_pause(struct coexec_plan *plan, uint64_t now)
@@ -222,7 +203,7 @@ static void note_pause(struct coexec_plan *plan, uint64_t now)
 static void begin_turn(struct run_queue *queue, struct coexec_memory *memory)
 {
 	struct coexec_plan *plan = &queue->plan;
-	struct run_queue_entry *entry = least_served(queue);
+	struct run_queue_entry *entry = coexec_least_served(queue);
 	uint64_t now = coexec_clock(queue);
 
 	clear(plan);
@@ -268,7 +249,7 @@ static bool turn_is_over(const struct run_queue *queue)
 		turn = larger(turn, COEXEC_CLOSED);
 	if (plan->searching || !first->known || coexec_clock(queue) - plan->turn_since < turn)
 		return false;
-	next = least_served(queue);
+	next = coexec_least_served(queue);
 	return next && !next->coexec.together;
 }
 
@@ -375,9 +356,21 @@ static void watch(struct coexec_plan *plan, struct coexec_memory *memory, uint64
 	coexec_measure(plan, now);
 }
 
-static void note_try(struct coexec_plan *plan, struct coexec_memory *memory, const double *rates,
+/* Some tries of a pair gained nothing, and the first member may gain more with another client. */
+static bool must_make_room(const struct run_queue *queue, struct coexec_memory *memory)
+{
+	const struct coexec_search *search = &queue->plan.search;
+
+	return queue->plan.n == 2 && search->tries >= COEXEC_POOR &&
+	       search->highest < search->worth &&
+	       coexec_expects_more(queue, memory, search->highest);
+}
+
+static void note_try(struct run_queue *queue, struct coexec_memory *memory, const double *rates,
 		     uint64_t now)
 {
+	struct coexec_plan *plan = &queue->plan;
+
 	coexec_search_feed(&plan->search, rates);
 	if (plan->search.done) {
 		end_search(plan, memory, now);
@@ -386,11 +379,15 @@ static void note_try(struct coexec_plan *plan, struct coexec_memory *memory, con
 	if (memory)
 		coexec_unfinished_put(&memory->unfinished, plan->numbers, plan->n, &plan->space,
 				      &plan->search);
-	coexec_change(plan, &plan->space.of[plan->search.at], now);
+	if (memory && must_make_room(queue, memory))
+		refuse_last(plan, now);
+	else
+		coexec_change(plan, &plan->space.of[plan->search.at], now);
 }
 
-static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+static void note_measured(struct run_queue *queue, struct coexec_memory *memory, uint64_t now)
 {
+	struct coexec_plan *plan = &queue->plan;
 	double rates[COEXEC_MOST];
 
 	if (plan->n == 1) {
@@ -398,7 +395,7 @@ static void note_measured(struct coexec_plan *plan, struct coexec_memory *memory
 		coexec_measure(plan, now);
 	} else if (plan->searching) {
 		coexec_rates(plan, rates);
-		note_try(plan, memory, rates, now);
+		note_try(queue, memory, rates, now);
 	} else {
 		watch(plan, memory, now);
 	}
@@ -447,8 +444,9 @@ static void end_plan(struct run_queue *queue)
 }
 
 /* Measures the members, and acts on a finished measurement. */
-static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memory, uint64_t now)
+static void look_at_members(struct run_queue *queue, struct coexec_memory *memory, uint64_t now)
 {
+	struct coexec_plan *plan = &queue->plan;
 	double rates[COEXEC_MOST];
 
 	coexec_tell_late(plan, now);
@@ -464,9 +462,9 @@ static void look_at_members(struct coexec_plan *plan, struct coexec_memory *memo
 		return;
 	coexec_look_at_ends(plan, now);
 	if (coexec_is_measured(plan, now))
-		note_measured(plan, memory, now);
+		note_measured(queue, memory, now);
 	else if (plan->searching && coexec_is_below(plan, plan->search.highest, now, rates))
-		note_try(plan, memory, rates, now);
+		note_try(queue, memory, rates, now);
 }
 
 void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
@@ -480,7 +478,7 @@ void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 	}
 	for (unsigned i = 0; i < plan->n; i++)
 		coexec_recognise(&plan->members[i]->coexec, memory);
-	note_service(queue);
+	coexec_note_service(queue);
 	drop_idle(queue);
 	if (plan->n && plan->shrunk)
 		go_on_with_fewer(plan, memory, now);
@@ -491,7 +489,7 @@ void coexec_plan_decide(struct run_queue *queue, struct coexec_memory *memory)
 	if (plan->n == 1 && !plan->members[0]->coexec.formed && find_forms(queue, memory))
 		coexec_settle(plan, now);
 	if (plan->n)
-		look_at_members(plan, memory, now);
+		look_at_members(queue, memory, now);
 	if (plan->n && turn_is_over(queue))
 		begin_turn(queue, memory);
 	let_join(queue, memory);
