@@ -300,6 +300,8 @@ static void run_persistent(struct launch *l)
 					   .period = PERIOD_NS,
 					   .fresh = 1,
 					   .drain = random_below(&state.random, 2) ? DRAIN : 0,
+					   .look = WEIR_LOOK,
+					   .lead = random_below(&state.random, 2) ? WEIR_LEAD : 0,
 					   .kind = (uint32_t)(l->pair - state.pairs)};
 	if (random_below(&state.random, 2)) {
 		hidden->room = state.demand_address + sizeof(uint64_t);

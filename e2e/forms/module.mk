@@ -8,7 +8,7 @@ $(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c 
 	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))
 
 # These need no random kernels.
-FORMS_PLAIN := test-forms-quota test-forms-calls
+FORMS_PLAIN := test-forms-quota test-forms-calls test-forms-looks
 UNIT_TESTS += $(FORMS_PLAIN)
 $(foreach t,$(FORMS_PLAIN),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c load.c))$(eval $t_STATIC := libweir-transform simptx)\
 	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))

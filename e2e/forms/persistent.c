@@ -173,6 +173,7 @@ bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 {
 	/* Nanoseconds: blocks are never finished, sometimes, or always if other tickets tell. */
 	static const uint32_t drains[] = {0, 50000, 1u << 30}, calls[] = {0, 1, 40};
+	static const uint32_t looks[] = {0, WEIR_LOOK, 2 * WEIR_LOOK};
 	struct ptx_dim grid = run->problem->grid;
 	struct weir_words *words = aligned_alloc(32, sizeof(*words));
 	struct weir_report report;
@@ -204,6 +205,8 @@ bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 				     : (enum weir_ticket_order)random_below(&run->random, 2));
 		hidden.fresh = random_below(&run->random, 2);
 		hidden.drain = drains[random_below(&run->random, 3)];
+		hidden.look = looks[random_below(&run->random, 3)];
+		hidden.lead = random_below(&run->random, 2) * WEIR_LEAD;
 		hidden.calls = calls[random_below(&run->random, 3)];
 		good = run_until_done(run, form, out, words, &hidden, &asked) &&
 		       launch_agrees(run, weir_form_name(form), out);

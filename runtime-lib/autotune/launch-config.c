@@ -38,6 +38,8 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 					 .hidden.prints = PRINTS_MAX,
 					 .hidden.allocating = ALLOCATING_MAX,
 					 .hidden.patience = ALLOCATING_PATIENCE,
+					 .hidden.look = WEIR_LOOK,
+					 .hidden.lead = WEIR_LEAD,
 					 .workers = of->resident};
 	memcpy(config->parts, of->parts, sizeof(config->parts));
 	if (form == WEIR_RESUMABLE)

@@ -76,6 +76,14 @@ void safe_point_barrier_done(struct cursor *at, struct rewrite *rewrite)
 		  op_block(again));
 }
 
+void safe_point_begin_period(struct cursor *at, struct rewrite *rewrite)
+{
+	edit_code(at,
+		  "{ .reg .b32 %from; mov.u32 %0, %clock; neg.s32 %from, %1; and.b32 %0, %0, "
+		  "%from; }",
+		  op_reg(rewrite->safe->since), hidden32(at, rewrite, HIDDEN(look)));
+}
+
 void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id)
 {
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));

@@ -25,7 +25,7 @@ struct safe {
 	unsigned count;
 	bool is_uniform;        /* all threads reach the same barriers */
 	struct variable *watch; /* shared memory, see below */
-	struct reg *since;      /* live through the body: %clock at the last check */
+	struct reg *since;      /* live through the body: %clock when the period began */
 
 	/* From tickets.c. */
 	struct block *enter, *draw, *given, *leave;
@@ -58,6 +58,9 @@ enum watch_state {              /* only grows during a launch */
 /* Special values of a ticket. */
 #define SAFE_RESUME 0xffffffffu /* a saved block resumes */
 #define SAFE_REDRAW 0xfffffffeu /* the saved ticket was refused by an earlier launch */
+
+/* Now the period that began at the last multiple of weir_persistent.look is the present one. */
+void safe_point_begin_period(struct cursor *at, struct rewrite *rewrite);
 
 /* Sets the flags of all groups to @id, the number of the launch, after it was closed. */
 void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id);

@@ -2,11 +2,13 @@
 /* Selects safe points at loop heads, where threads may leave inside a block. Replaces barriers by
  * exit barriers (safe-point.h), so that threads that left are not missed there.
  *
- * head:  now = %clock; (now ^ since) >= period, or on the way to a safe point (save.c)?  check
+ * head:  now = %clock; now - since >= look, or on the way to a safe point (save.c)?  check
  *        ... the loop
- * check: since = now
+ * check: since = the last multiple of look
  *        watch.leave?  choose
- *        (now ^ watch.looked) < period?  continue; else watch.looked = now
+ *        now - watch.looked < lead?  since = watch.looked + lead - look, continue
+ *        now - watch.looked < look / 2?  continue
+ *        watch.looked = now; since = the last multiple of look, less lead
  *        flag == number of the launch?  watch.leave = asked, choose
  *        time for the group and for the GPU to poll, and asked to leave?
  *        close the words, set all flags, watch.leave = asked, choose
@@ -21,10 +23,14 @@
  * - Each group looks once a period whether the GPU is due to poll host memory (hidden.c). The
  *   thread that learns of a request to leave sets all flags.
  *
- * Lanes that check together decide together, so the warp does not diverge here. Periods are
- * compared with `^` rather than `-`: lanes that checked at different times check together again
- * when the next period begins. The launch's number differs from that of the launch before, so
- * nobody clears flags.
+ * Lanes that check together decide together, so the warp does not diverge here. Lanes that checked
+ * at different times check together again when the next period begins. The launch's number differs
+ * from that of the launch before, so nobody clears flags.
+ *
+ * The warp that reads the flag begins its periods `lead` cycles before the others. So these find
+ * what it has read, and do not learn a whole period later that the launch is closed. Whoever comes
+ * while a flag is read looks again when that is done. Where nobody has read it lately, the next
+ * warp does, and is the one that begins early from then on.
  *
  * Lanes of a warp wait for each other at shuffles, warp votes etc. A block is "awaited" if a
  * thread may reach such an instruction, or a call, before the next barrier: other lanes may wait
@@ -374,6 +380,32 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 		  op_int(WATCH_ASKED));
 }
 
+/* To @decide if the block's words in shared memory tell enough. Otherwise the warp reads the flag,
+ * and its periods begin early from now on. @go: it is to leave. @id: the number of the launch.
+ * Reads the clock where it needs it: one register more costs some kernels a block on each SM. */
+static void write_due(struct cursor *at, struct rewrite *rewrite, struct reg *go, struct reg *id,
+		      struct block *decide)
+{
+	struct operand since = op_reg(rewrite->safe->since);
+	struct operand look = hidden32(at, rewrite, HIDDEN(look));
+	struct operand lead = hidden32(at, rewrite, HIDDEN(lead));
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %leave, %looked, %ago, %x;"
+		  "  ld.volatile.shared.v4.u32 {%leave, %looked, %0, %x}, [%1];"
+		  "  setp.ne.u32 %2, %leave, 0; @%2 bra %3;"
+		  "  mov.u32 %ago, %clock; sub.u32 %ago, %ago, %looked;"
+		  "  setp.lt.u32 %p, %ago, %5; add.u32 %looked, %looked, %5;"
+		  "  @%p sub.u32 %6, %looked, %4; shr.u32 %x, %4, 1;"
+		  "  setp.lt.u32 %p, %ago, %x; @%p bra %3; }",
+		  op_reg(id), op_variable(rewrite->safe->watch), op_reg(go), op_block(decide), look,
+		  lead, since);
+	edit_code(at,
+		  "{ .reg .b32 %from; mov.u32 %0, %clock; add.u32 %0, %0, %2; neg.s32 %from, %1;"
+		  "  and.b32 %0, %0, %from; sub.u32 %0, %0, %2; }",
+		  since, look, lead);
+}
+
 static void write_check(struct selector *c, struct safe_point *point, struct block *check,
 			bool together)
 {
@@ -386,7 +418,8 @@ static void write_check(struct selector *c, struct safe_point *point, struct blo
 	struct block *decide = edit_block(f, check, "decide");
 	struct cursor at = cursor_end(f, check);
 
-	edit_code(&at, "mov.u32 %0, %clock; activemask.b32 %1;", op_reg(safe->since), op_reg(here));
+	safe_point_begin_period(&at, rewrite);
+	edit_code(&at, "activemask.b32 %0;", op_reg(here));
 	if (together) {
 		struct reg *lanes = edit_named_register(f, TYPE_b32, "lanes");
 
@@ -394,16 +427,11 @@ static void write_check(struct selector *c, struct safe_point *point, struct blo
 		edit_code(&at, "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; }",
 			  op_reg(here), op_reg(lanes), op_block(point->at));
 	}
-	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %leave, %looked, %x;"
-		  "  ld.volatile.shared.v4.u32 {%leave, %looked, %0, %x}, [%1];"
-		  "  setp.ne.u32 %2, %leave, 0; @%2 bra %3; xor.b32 %looked, %4, %looked;"
-		  "  setp.lt.u32 %p, %looked, %5; @%p bra %3; }",
-		  op_reg(id), op_variable(safe->watch), op_reg(go), op_block(decide),
-		  op_reg(safe->since), hidden32(&at, rewrite, HIDDEN(period)));
+	write_due(&at, rewrite, go, id, decide);
 	write_first(&at, here, decide);
-	edit_code(&at, "st.volatile.shared.u32 [%0+4], %1;", op_variable(safe->watch),
-		  op_reg(safe->since));
+	edit_code(&at,
+		  "{ .reg .b32 %now; mov.u32 %now, %clock; st.volatile.shared.u32 [%0+4], %now; }",
+		  op_variable(safe->watch));
 	write_look(&at, rewrite, go, op_reg(id), decide);
 	at = cursor_end(f, decide);
 	edit_code(&at, "vote.sync.any.pred %0, %0, %1; @!%0 bra %2;", op_reg(go), op_reg(here),
@@ -421,9 +449,9 @@ static void add_check(struct selector *c, struct block *head, bool together)
 	struct safe_point *point;
 
 	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %now; mov.u32 %now, %clock; xor.b32 %now, %now, %0;"
+		  "{ .reg .pred %p; .reg .b32 %now; mov.u32 %now, %clock; sub.u32 %now, %now, %0;"
 		  "  setp.lt.s32 %p, %3, 0; setp.ge.or.u32 %p, %now, %1, %p; @%p bra %2; }",
-		  op_reg(rewrite->safe->since), hidden32(&at, rewrite, HIDDEN(period)),
+		  op_reg(rewrite->safe->since), hidden32(&at, rewrite, HIDDEN(look)),
 		  op_block(check), op_reg(rewrite->exit_barriers->next));
 	cursor_place(&at, on);
 	point = safe_point_new(rewrite, on, false);

@@ -65,6 +65,8 @@ static void form_init(struct form *form, const struct workload *w, const struct 
 		.grid = {spin->blocks, 1, 1},
 		.blocks = spin->blocks,
 		.period = 8000,
+		.look = WEIR_LOOK,
+		.lead = WEIR_LEAD,
 	};
 	weir_cut(&form->hidden, chunk, form->workers, 1, WEIR_TICKETS_IN_ROW);
 	if (form->workers > form->hidden.tickets)

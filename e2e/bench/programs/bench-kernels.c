@@ -43,7 +43,8 @@ static const struct variant usual[] = {
 	{WEIR_SLICED, 16},
 };
 /* Draining only, saving only, and both; saving again, which shows how far figures differ by chance;
- * and draining only with the code that may save. */
+ * draining only with the code that may save; and saving only as 0.1.0's resumable kernels looked.
+ */
 static const struct variant leaving[] = {
 	{WEIR_NATIVE, 1},
 	{WEIR_PERSISTENT, 1, .even = true},
@@ -55,6 +56,7 @@ static const struct variant leaving[] = {
 	{WEIR_RESUMABLE, 16},
 	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
 	{WEIR_RESUMABLE, 1, .even = true, .finishes = true},
+	{WEIR_RESUMABLE, 1, .even = true, .saves = true, .abreast = true},
 };
 /* The same tickets without groups and with them, while nobody asks; then these leave a part of the
  * SMs. */
@@ -88,6 +90,7 @@ struct cell {
 struct choice {
 	const char *only, *class, *form;
 	uint64_t trials, more, drain, parts;
+	uint64_t period, look, lead;
 	uint64_t groups; /* SMs to leave */
 	bool check, chained, leaving, each;
 };
@@ -327,10 +330,11 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 	const struct form_evictions *evictions = &cell->evictions;
 
 	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"apart\":%d,"
-	       "\"saves\":%d,\"finishes\":%d,\"groups\":%d,\"us\":%.2f,\"ratio\":%.4f",
+	       "\"saves\":%d,\"finishes\":%d,\"abreast\":%d,\"groups\":%d,\"us\":%.2f,"
+	       "\"ratio\":%.4f",
 	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
 	       variant->spare, variant->order == WEIR_TICKETS_APART, variant->saves,
-	       variant->finishes, variant->groups, quantile(&cell->us, 0.5),
+	       variant->finishes, variant->abreast, variant->groups, quantile(&cell->us, 0.5),
 	       quantile(&cell->ratio, 0.5));
 	if (evictions->saved || evictions->drained)
 		printf(",\"blocks_saved\":%llu,\"blocks_drained\":%llu,\"block_bytes\":%llu",
@@ -410,6 +414,9 @@ static void run_benchmark(struct workload *w, const struct choice *choice,
 	form_attach(&table.form, &table.plan);
 	table.form.chained = choice->chained;
 	table.form.drain_percent = choice->drain;
+	table.form.period_ns = choice->period;
+	table.form.look = choice->look;
+	table.form.lead = choice->lead;
 	one_round(&table, choice->check);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
 		table.block_us[i].n = 0;
@@ -450,7 +457,11 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 int main(int argc, char **argv)
 {
 	struct workload w = {.seed = 1};
-	struct choice choice = {.class = "small", .drain = 100};
+	struct choice choice = {.class = "small",
+				.drain = 100,
+				.period = 8000,
+				.look = WEIR_LOOK,
+				.lead = WEIR_LEAD};
 	const struct workload_option own[] = {
 		{"only", OPTION_TEXT, &choice.only, "just the benchmark with this name"},
 		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
@@ -473,6 +484,11 @@ int main(int argc, char **argv)
 		 "with --groups: tells of each launch, on stderr"},
 		{"drain", OPTION_NUMBER, &choice.drain,
 		 "per cent of the time that libweir gives blocks to finish instead of being saved"},
+		{"period-ns", OPTION_NUMBER, &choice.period, "between two looks at the demand"},
+		{"look", OPTION_NUMBER, &choice.look,
+		 "cycles between a warp's looks in resumable: a power of two"},
+		{"lead", OPTION_NUMBER, &choice.lead,
+		 "cycles by which a block's first warp looks before the others"},
 		{"trials", OPTION_NUMBER, &choice.trials,
 		 "evictions of each kernel in each variant that is of use"},
 		{0},

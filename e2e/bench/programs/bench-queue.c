@@ -70,6 +70,8 @@ static void queue_init(struct queue *queue, const struct workload *w, enum weir_
 		.grid = {queue->blocks, 1, 1},
 		.blocks = queue->blocks,
 		.report = shared + offsetof(struct shared, report),
+		.look = WEIR_LOOK,
+		.lead = WEIR_LEAD,
 	};
 	weir_cut(&queue->hidden, 1, queue->blocks, 1, WEIR_TICKETS_IN_ROW);
 	object_saves(&queue->object, &queue->hidden, queue->blocks, queue->threads);

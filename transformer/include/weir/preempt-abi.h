@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 11
+#define WEIR_PREEMPT_ABI 12
 
 /* Sliced: a launch covers a part of the grid and has grid dimensions of its own. */
 struct weir_slice {
@@ -116,11 +116,21 @@ struct weir_persistent {
 	 * calls, too. 0: it never does. */
 	uint16_t allocating;
 	uint16_t patience;
+	/* Resumable: each warp looks whether it is to leave when %clock passes a multiple of
+	 * `look`, a power of two; 0: at every loop head. One warp of a block reads device memory.
+	 * It does so `lead` cycles before, less than half of `look`, so that the others find what
+	 * it has read.
+	 */
+	uint32_t look;
+	uint32_t lead;
 	/* In a module of its own (weir/object.h) the addresses of the kernel's global variables
 	 * follow in the same parameter: uint64_t each, in the order of the object's symbols. */
 };
 #define WEIR_PATIENCE_LOOKS 4096u
-static_assert(sizeof(struct weir_persistent) == 152, "layout");
+/* What libweir passes: 4 us on an H100, and the time to read a word that another SM wrote. */
+#define WEIR_LOOK 8192u
+#define WEIR_LEAD 1024u
+static_assert(sizeof(struct weir_persistent) == 160, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 static_assert(offsetof(struct weir_persistent, room) == 128, "layout");

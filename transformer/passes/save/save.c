@@ -98,9 +98,9 @@ static void write_resuming(struct saver *s, struct safe_point *point)
 	at = cursor_end(s->f, point->resume);
 	slot = save_slot(&at, s);
 	save_move_registers(&at, false, s, &slot, &s->alive[point->number]);
-	edit_code(&at, "mov.u32 %0, %clock; mov.u32 %1, %2; bra %3;", op_reg(s->safe->since),
-		  op_reg(s->rewrite->exit_barriers->next), op_int(BARRIERS_BEFORE),
-		  op_block(point->at));
+	safe_point_begin_period(&at, s->rewrite);
+	edit_code(&at, "mov.u32 %0, %1; bra %2;", op_reg(s->rewrite->exit_barriers->next),
+		  op_int(BARRIERS_BEFORE), op_block(point->at));
 }
 
 static void write_points(struct saver *s)
@@ -152,10 +152,11 @@ static void write_enter(struct saver *s)
 	struct block *draw = edit_new_block(f);
 	struct operand words, serial;
 
+	safe_point_begin_period(&at, s->rewrite);
 	edit_code(&at,
-		  "{ .reg .b32 %zero; mov.u32 %0, %clock; mov.u32 %zero, 0;"
-		  "  st.shared.u32 [%1], %zero; st.shared.u32 [%1+4], %zero; }",
-		  op_reg(safe->since), op_variable(safe->watch));
+		  "{ .reg .b32 %zero; mov.u32 %zero, 0;"
+		  "  st.shared.u32 [%0], %zero; st.shared.u32 [%0+4], %zero; }",
+		  op_variable(safe->watch));
 	drain_enter(&at, s->rewrite);
 	slot = save_slot(&at, s);
 	words = hidden64(&at, s->rewrite, HIDDEN(words));

@@ -7,14 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD_NS 8000u
+#define PERIOD_NS 8000
 #define UNSEEN_NS 10000u    /* an eviction in which nobody looked for so long has no delay */
 #define FINISHES  INT32_MAX /* cycles, longer than any block */
 
 void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark,
 	       unsigned more)
 {
-	*form = (struct form){.random = {1}, .more = more, .drain_percent = 100};
+	*form = (struct form){.random = {1},
+			      .more = more,
+			      .drain_percent = 100,
+			      .period_ns = PERIOD_NS,
+			      .look = WEIR_LOOK,
+			      .lead = WEIR_LEAD};
 	form->ptx = form_text(benchmark, more, &form->saves);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
@@ -253,7 +258,9 @@ static void run_persistent(struct form *form, const struct plan *plan,
 					   .grid = {grid[0], grid[1], grid[2]},
 					   .blocks = blocks,
 					   .serial = ++kernel->serial,
-					   .period = PERIOD_NS,
+					   .period = (uint32_t)form->period_ns,
+					   .look = (uint32_t)form->look,
+					   .lead = form->variant.abreast ? 0 : (uint32_t)form->lead,
 					   .ahead = form->variant.ahead,
 					   .fresh = 1};
 	if (form->variant.groups)

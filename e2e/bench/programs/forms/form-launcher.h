@@ -20,6 +20,7 @@ struct variant {
 	bool spare;    /* one worker less on each SM */
 	bool saves;    /* resumable: blocks are always saved, never finished instead; */
 	bool finishes; /* or finished however long they take, as far as other tickets tell */
+	bool abreast;  /* resumable: no warp of a block looks before the others */
 	bool groups;   /* persistent: may leave a part of the SMs */
 	enum weir_ticket_order order;
 };
@@ -50,7 +51,8 @@ struct form {
 	char *ptx;
 	unsigned more; /* registers */
 	struct form_saves saves;
-	uint64_t drain_percent; /* of what libweir sets weir_persistent.drain to */
+	uint64_t drain_percent;         /* of what libweir sets weir_persistent.drain to */
+	uint64_t period_ns, look, lead; /* weir_persistent */
 	int clock_khz, memory_khz, bus_bits;
 	bool chained;            /* a continuation stands behind each launch that is not evicted */
 	struct weir_slice slice; /* of the last launch */
