@@ -84,16 +84,17 @@ void safe_point_begin_period(struct cursor *at, struct rewrite *rewrite)
 		  op_reg(rewrite->safe->since), hidden32(at, rewrite, HIDDEN(look)));
 }
 
-void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id)
+void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id,
+			  struct operand first, struct operand n)
 {
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
-	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
+	struct operand stride = hidden32(at, rewrite, HIDDEN(save_stride)); /* less than 2^32 */
 
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %w, %all; .reg .b64 %flag, %step;"
-		  "  mov.u32 %w, 0; mov.u32 %all, %nctaid.x; add.u64 %flag, %1, 16;"
-		  "  mul.lo.u64 %step, %2, %3;"
-		  "again: st.volatile.global.u32 [%flag], %0; add.u64 %flag, %flag, %step;"
-		  "  add.u32 %w, %w, %3; setp.lt.u32 %p, %w, %all; @%p bra again; }",
-		  id, saves, stride, op_int(SAFE_POINT_GROUP));
+		  "{ .reg .pred %p; .reg .b32 %w, %all, %on; .reg .b64 %flag;"
+		  "  mul.lo.u32 %w, %4, %3; mul.lo.u32 %on, %5, %3; mov.u32 %all, %nctaid.x;"
+		  "again: mad.wide.u32 %flag, %w, %2, %1; setp.lt.u32 %p, %w, %all;"
+		  "  @%p st.volatile.global.u32 [%flag+16], %0; add.u32 %w, %w, %on; @%p bra "
+		  "again; }",
+		  id, saves, stride, op_int(SAFE_POINT_GROUP), first, n);
 }

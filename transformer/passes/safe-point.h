@@ -48,11 +48,12 @@ struct safe {
  * %clock when the ticket began, 0: none has, and its kind; the address of the worker's last ticket
  * in the group's save, less 32 (drain.h). */
 #define WATCH_BYTES 32
-enum watch_state {              /* only grows during a launch */
-		   WATCH_OPEN,  /* as far as is known, the launch is not closed */
-		   WATCH_ASKED, /* it is closed */
-		   WATCH_DRAIN, /* the ticket is to be finished */
-		   WATCH_SAVE,  /* the block is to be saved */
+enum watch_state {               /* only grows during a launch */
+		   WATCH_OPEN,   /* as far as is known, the launch is not closed */
+		   WATCH_CLOSED, /* a warp of this block has closed it, and sets the flags */
+		   WATCH_ASKED,  /* it is closed */
+		   WATCH_DRAIN,  /* the ticket is to be finished */
+		   WATCH_SAVE,   /* the block is to be saved */
 };
 
 /* Special values of a ticket. */
@@ -62,8 +63,10 @@ enum watch_state {              /* only grows during a launch */
 /* Now the period that began at the last multiple of weir_persistent.look is the present one. */
 void safe_point_begin_period(struct cursor *at, struct rewrite *rewrite);
 
-/* Sets the flags of all groups to @id, the number of the launch, after it was closed. */
-void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id);
+/* Sets the flag of every @n-th group from @first on to @id, the number of the launch, after it was
+ * closed. */
+void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id,
+			  struct operand first, struct operand n);
 
 /* A safe point at @at. Code for leaving is inserted in front of the trap that ends `leave`. */
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common);

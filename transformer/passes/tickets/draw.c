@@ -150,7 +150,7 @@ static void write_poll(struct cursor *at, struct frame *fr, struct operand ticke
 
 		edit_code(at, "ld.volatile.shared.u32 %0, [%1+8];", id,
 			  op_variable(fr->rewrite->safe->watch));
-		safe_point_set_flags(at, fr->rewrite, id);
+		safe_point_set_flags(at, fr->rewrite, id, op_int(0), op_int(1));
 	}
 }
 
