@@ -9,66 +9,9 @@
 #include <weir/base.h>
 
 #include "forms/form-launcher.h"
+#include "forms/variants.h"
 #include "mixed-lengths.h"
 
-#define AHEAD .ahead = true
-#define APART .order = WEIR_TICKETS_APART
-static const struct variant usual[] = {
-	{WEIR_NATIVE, 1},
-	{WEIR_PERSISTENT, 1, .even = true},
-	{WEIR_PERSISTENT, 1, AHEAD, .even = true},
-	{WEIR_PERSISTENT, 2, AHEAD},
-	{WEIR_PERSISTENT, 4, AHEAD},
-	{WEIR_PERSISTENT, 8, AHEAD},
-	{WEIR_PERSISTENT, 16, AHEAD},
-	{WEIR_PERSISTENT, 32, AHEAD},
-	{WEIR_PERSISTENT, 2, AHEAD, APART},
-	{WEIR_PERSISTENT, 4, AHEAD, APART},
-	{WEIR_PERSISTENT, 8, AHEAD, APART},
-	{WEIR_PERSISTENT, 16, AHEAD, APART},
-	{WEIR_PERSISTENT, 1, .even = true, .spare = true},
-	{WEIR_PERSISTENT, 2, AHEAD, .spare = true},
-	{WEIR_PERSISTENT, 4, AHEAD, .spare = true},
-	{WEIR_PERSISTENT, 8, AHEAD, .spare = true},
-	{WEIR_PERSISTENT, 16, AHEAD, .spare = true},
-	{WEIR_RESUMABLE, 1, .even = true},
-	{WEIR_RESUMABLE, 4},
-	{WEIR_RESUMABLE, 16},
-	{WEIR_SLICED, 2},
-	{WEIR_SLICED, 3},
-	{WEIR_SLICED, 4},
-	{WEIR_SLICED, 6},
-	{WEIR_SLICED, 8},
-	{WEIR_SLICED, 12},
-	{WEIR_SLICED, 16},
-};
-/* Draining only, saving only, and both; saving again, which shows how far figures differ by chance;
- * draining only with the code that may save; and saving only as 0.1.0's resumable kernels looked.
- */
-static const struct variant leaving[] = {
-	{WEIR_NATIVE, 1},
-	{WEIR_PERSISTENT, 1, .even = true},
-	{WEIR_PERSISTENT, 4, AHEAD},
-	{WEIR_PERSISTENT, 16, AHEAD},
-	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
-	{WEIR_RESUMABLE, 1, .even = true},
-	{WEIR_RESUMABLE, 4},
-	{WEIR_RESUMABLE, 16},
-	{WEIR_RESUMABLE, 1, .even = true, .saves = true},
-	{WEIR_RESUMABLE, 1, .even = true, .finishes = true},
-	{WEIR_RESUMABLE, 1, .even = true, .saves = true, .abreast = true},
-};
-/* The same tickets without groups and with them, while nobody asks; then these leave a part of the
- * SMs. */
-static const struct variant grouped[] = {
-	{WEIR_NATIVE, 1},
-	{WEIR_PERSISTENT, 1, .even = true},
-	{WEIR_PERSISTENT, 1, .even = true, .groups = true},
-	{WEIR_PERSISTENT, 4, AHEAD},
-	{WEIR_PERSISTENT, 4, AHEAD, .groups = true},
-	{WEIR_PERSISTENT, 16, AHEAD},
-	{WEIR_PERSISTENT, 16, AHEAD, .groups = true},
-};
 #define VARIANTS_MAX countof(usual)
 
 static const struct variant *variants = usual;
@@ -251,33 +194,68 @@ static uint64_t most_unseen(const struct form *form, const struct plan *plan, ui
 	return most < trials ? most : trials;
 }
 
-/* Rounds in which every launch is evicted once. */
-static void evict(struct table *table)
+static bool is_evicted(struct table *table, size_t v)
 {
-	uint64_t trials = table->choice->trials;
-	struct plan *plan = &table->plan;
+	return variants[v].form != WEIR_SLICED && v != 0 && runs(table, v) && is_of_use(table, v);
+}
+
+/* Exchanges what is known of the variant's evictions with what @form has noted. */
+static void swap_evictions(struct table *table, size_t v)
+{
 	struct form *form = &table->form;
 
-	form->evict = true;
-	for (size_t v = 0; v < n_variants && trials; v++) {
-		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v) ||
-		    !is_of_use(table, v))
-			continue;
-		form->variant = variants[v];
-		for (uint64_t t = 0; t < trials + most_unseen(form, plan, trials) &&
-				     !is_enough(table, form->delays);
-		     t++)
-			plan_measure(plan);
-		if (table->choice->check)
-			plan_check(plan);
-		for (unsigned i = 0; i < plan->kernel_count; i++) {
-			table->cells[i][v].delay = form->delays[i];
-			table->cells[i][v].evictions = form->evictions[i];
-			form->delays[i] = (struct samples){0};
-			form->evictions[i] = (struct form_evictions){0};
-		}
+	for (unsigned i = 0; i < table->plan.kernel_count; i++) {
+		struct cell *cell = &table->cells[i][v];
+		struct samples delay = cell->delay;
+		struct form_evictions evictions = cell->evictions;
+
+		cell->delay = form->delays[i];
+		cell->evictions = form->evictions[i];
+		form->delays[i] = delay;
+		form->evictions[i] = evictions;
 	}
-	form->evict = false;
+}
+
+/* Whether there is a round after @done ones. */
+static bool goes_on(const struct table *table, uint64_t done)
+{
+	uint64_t trials = table->choice->trials;
+	const struct form *form = &table->form;
+
+	return done < trials + most_unseen(form, &table->plan, trials) &&
+	       !is_enough(table, form->delays);
+}
+
+/* A round of a variant in which every launch is evicted once. False: there were enough. */
+static bool evict_once(struct table *table, size_t v, uint64_t done)
+{
+	bool runs_on;
+
+	swap_evictions(table, v);
+	runs_on = goes_on(table, done);
+	if (runs_on) {
+		table->form.variant = variants[v];
+		plan_measure(&table->plan);
+		if (table->choice->check && !goes_on(table, done + 1))
+			plan_check(&table->plan);
+	}
+	swap_evictions(table, v);
+	return runs_on;
+}
+
+/* The variants are evicted in turn, so that what else changes with time is the same for all. */
+static void evict(struct table *table)
+{
+	bool more = table->choice->trials;
+
+	table->form.evict = true;
+	for (uint64_t done = 0; more; done++) {
+		more = false;
+		for (size_t v = 0; v < n_variants; v++)
+			if (is_evicted(table, v) && evict_once(table, v, done))
+				more = true;
+	}
+	table->form.evict = false;
 }
 
 /* Rounds in which each kernel is launched @trials times, and as often again if few were seen. */
@@ -325,16 +303,25 @@ static void print_times(const char *name, struct samples *us)
 		       quantile(us, 0.5), quantile(us, 0.99), quantile(us, 1));
 }
 
-static void print_cell(struct cell *cell, const struct variant *variant)
+static void print_each(const struct samples *us)
+{
+	printf(",\"delays_us\":[");
+	for (size_t i = 0; i < us->n; i++)
+		printf("%s%.1f", i ? "," : "", us->values[i]);
+	putchar(']');
+}
+
+/* @each: all delays, too. */
+static void print_cell(struct cell *cell, const struct variant *variant, bool each)
 {
 	const struct form_evictions *evictions = &cell->evictions;
 
 	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"apart\":%d,"
-	       "\"saves\":%d,\"finishes\":%d,\"abreast\":%d,\"groups\":%d,\"us\":%.2f,"
+	       "\"saves\":%d,\"finishes\":%d,\"together\":%d,\"groups\":%d,\"us\":%.2f,"
 	       "\"ratio\":%.4f",
 	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
 	       variant->spare, variant->order == WEIR_TICKETS_APART, variant->saves,
-	       variant->finishes, variant->abreast, variant->groups, quantile(&cell->us, 0.5),
+	       variant->finishes, variant->together, variant->groups, quantile(&cell->us, 0.5),
 	       quantile(&cell->ratio, 0.5));
 	if (evictions->saved || evictions->drained)
 		printf(",\"blocks_saved\":%llu,\"blocks_drained\":%llu,\"block_bytes\":%llu",
@@ -345,6 +332,8 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 		       "\"max\":%.1f}",
 		       cell->delay.n, evictions->unseen, quantile(&cell->delay, 0.5),
 		       quantile(&cell->delay, 0.99), quantile(&cell->delay, 1));
+	if (each)
+		print_each(&cell->delay);
 	print_times("leave_us", &cell->leave);
 	print_times("first_leave_us", &cell->first_leave);
 	print_times("return_us", &cell->back);
@@ -395,7 +384,7 @@ static void print_kernel(struct table *table, unsigned index)
 			continue;
 		if (printed++)
 			putchar(',');
-		print_cell(&table->cells[index][v], &variants[v]);
+		print_cell(&table->cells[index][v], &variants[v], table->choice->leaving);
 	}
 	puts("]}");
 }

@@ -252,17 +252,17 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	enum weir_form kind = form->variant.form;
 	unsigned workers[3] = {form_resident(form, plan, launch, kind), 1, 1};
 
-	*hidden = (struct weir_persistent){.words = kernel->words,
-					   .demand = form->page_address +
-						     offsetof(struct form_page, demand),
-					   .grid = {grid[0], grid[1], grid[2]},
-					   .blocks = blocks,
-					   .serial = ++kernel->serial,
-					   .period = (uint32_t)form->period_ns,
-					   .look = (uint32_t)form->look,
-					   .lead = form->variant.abreast ? 0 : (uint32_t)form->lead,
-					   .ahead = form->variant.ahead,
-					   .fresh = 1};
+	*hidden = (struct weir_persistent){
+		.words = kernel->words,
+		.demand = form->page_address + offsetof(struct form_page, demand),
+		.grid = {grid[0], grid[1], grid[2]},
+		.blocks = blocks,
+		.serial = ++kernel->serial,
+		.period = (uint32_t)form->period_ns,
+		.look = (uint32_t)form->look,
+		.lead = form->variant.together ? 0 : (uint32_t)form->lead,
+		.ahead = form->variant.ahead,
+		.fresh = 1};
 	if (form->variant.groups)
 		hidden->room = form->page_address + offsetof(struct form_page, sms);
 	if (form->variant.spare && workers[0] > (uint32_t)plan->workload->sm_count)

@@ -20,7 +20,7 @@ struct variant {
 	bool spare;    /* one worker less on each SM */
 	bool saves;    /* resumable: blocks are always saved, never finished instead; */
 	bool finishes; /* or finished however long they take, as far as other tickets tell */
-	bool abreast;  /* resumable: no warp of a block looks before the others */
+	bool together; /* resumable: no warp of a block looks before the others */
 	bool groups;   /* persistent: may leave a part of the SMs */
 	enum weir_ticket_order order;
 };
