@@ -157,7 +157,8 @@ def run(bench):
     found, alone = measure(bench, pool, jobs, argv)
     waits, rates = zip(*(show_kernel(bench, name, found, alone) for name in jobs))
     wait = {way: statistics.fmean(of[way] for of in waits) for way in EARLY}
-    shown = f"{', '.join(f'{way} {us:.1f} us' for way, us in wait.items())}; alone {gpu_us(alone):.1f} us"
+    later = p99([one.spanned for one in alone]) - gpu_us(alone)
+    shown = f"{', '.join(f'{way} {us:.1f} us' for way, us in wait.items())}; alone {gpu_us(alone):.1f} us, p99 {later:.1f} us more"
     what = "HIGH's wait, mean of the kernels: at once against reactive"
     bench.report.judge(what, max(LEAST_US, wait[AT_ONCE]) / max(LEAST_US, wait[REACTIVE]), BOUNDS["wait"], shown)
     kept = statistics.geometric_mean(of[AT_ONCE] / of[REACTIVE] for of in rates)
