@@ -160,6 +160,7 @@ install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B"/lib/libweir{,-nvml,-mps}.so "$root/lib/"
 install -m 644 "$B"/lib/libloop-tokens.so "$root/lib/" # loaded by e2e/bench/programs/tokens.py
+install -m 644 "$B"/lib/plain-slice.so "$root/lib/"    # preloaded by e2e/bench/lib/plain_slices.py
 make -s --no-print-directory B="$B" DESTDIR= PREFIX="$root" install-development
 cp -r runtime-lib/examples "$root/"
 cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"

@@ -91,3 +91,7 @@ bench-agent_STATIC   := base
 bench-agent_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-agent_LIBS     := -ldl
 $(B)/bench/bench-agent: $(B)/simcuda/libcuda.so.1
+
+# plain-slice.so: slices of the hardware without Weir, a baseline.
+SHARED += plain-slice.so
+plain-slice.so_SRC := e2e/bench/programs/plain-slice.c

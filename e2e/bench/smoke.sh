@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 # In a folder that clients with other user ids may read.
 mkdir -p "$tmp/node/lib"
 cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$B/simprograms" "$tmp/node"
-cp "$B/lib/libweir.so" "$tmp/node/lib"
+cp "$B"/lib/{libweir,plain-slice}.so "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
 run() { # NAMES [OPTION...]
@@ -93,6 +93,12 @@ all forms form-coverage form-leave-time queue-leave-time drain-or-save form-over
 all forms tensor-cores
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
+has_plain_slices() { # NAME
+    jq -e '.rows | any(.what | contains("slices without Weir"))' "$tmp/out/$1.json"
+}
+for name in hidden-switch requests-timeslice; do
+    check "slices: $name has the hardware's slices without Weir beside it" has_plain_slices "$name"
+done
 all first-launches first-launch second-start programs
 runs_part() {
     run second-start --parts triad && jq -e '.cut | contains("only triad")' "$tmp/out/second-start.json" &&

@@ -4,6 +4,7 @@ HIGH sees, and for what it would see at the clock that it has alone. With less t
 gates do alone."""
 
 import bursts
+import plain_slices
 from report import at_most
 
 SHOWS = "latency of HIGH's bursts beside torch.mm and a training step, under time-slicing"
@@ -12,7 +13,8 @@ BOUNDS = {
     "median against alone, mm": at_most(1.10), "p99 against alone, mm": at_most(1.18),
     "median against alone, train": at_most(1.06), "p99 against alone, train": at_most(1.12),
 }  # fmt: skip
-BASELINES = ("HIGH alone", "time-slicing", "Weir without hardware preemption")
+BASELINES = ("HIGH alone", "time-slicing", "Weir without hardware preemption", "the hardware's slices without Weir")
+PRINTED = (plain_slices.NAME,)
 NEEDS = ("gpu", "pytorch", "root")
 SIMULATED = True
 
@@ -44,4 +46,4 @@ def run(bench):
         gates_alone(bench)
     for workload in bench.part_of(WORKLOADS):
         bounds = (BOUNDS[f"{figure} against alone, {workload}"] for figure in ("median", "p99"))
-        bursts.compare(bench, bursts.low_of(bench, workload), *bounds, priority=False, clocks=True)
+        bursts.compare(bench, bursts.low_of(bench, workload), *bounds, priority=False, clocks=True, slices=True)

@@ -4,6 +4,7 @@ it comes (weir_expect()), or it copies 2 MiB right before: how much of the switc
 import time
 
 import bursts
+import plain_slices
 from clock import Clock
 from report import at_most
 
@@ -14,7 +15,10 @@ BOUNDS = {
     "p99 over alone": at_most(320, " us"),
     "median over alone, hint": at_most(100, " us"),
 }
-BASELINES = ("HIGH alone", "HIGH alone with Weir", "time-slicing", "the same wait without a hint")
+BASELINES = (
+    "HIGH alone", "HIGH alone with Weir", "time-slicing", "the hardware's slices without Weir", "the same wait without a hint",
+)  # fmt: skip
+PRINTED = (plain_slices.NAME,)
 NEEDS = ("gpu", "pytorch", "root")
 SIMULATED = True
 
@@ -67,6 +71,11 @@ def judge(bench, what, median, p99):
     bench.report.judge(f"{what}, p99 over alone", p99, BOUNDS["p99 over alone"])
 
 
+def show_without_weir(bench, what, low, alone):
+    with bench.node.running("low", low.argv, bursts.LOW, False):
+        show(bench, what, high(bench, False).result(), alone)
+
+
 def judge_plain(bench, low, alone):
     plain, rate = beside(bench, low)
     median, p99 = show(bench, "Weir", plain, alone, rate)
@@ -104,11 +113,12 @@ def run(bench):
     low = bursts.low_of(bench, "mm")
     if "plain" in parts:
         bench.report.add("HIGH alone", bursts.figures(alone["plain"]))
-        with bench.node.running("low", low.argv, bursts.LOW, False):
-            show(bench, "time-slicing", high(bench, False).result(), alone["plain"])
+        show_without_weir(bench, "time-slicing", low, alone["plain"])
 
     bench.node.ensure_agent()
     if "plain" in parts:
+        with plain_slices.plain(bench.node):
+            show_without_weir(bench, plain_slices.NAME, low, alone["plain"])
         show(bench, "Weir, HIGH alone", run_alone(bench, weir=True), alone["plain"])
     with bench.node.running("low", low.argv, bursts.LOW, True) as client:
         for part in parts:

@@ -1,8 +1,9 @@
 """HIGH answers requests under time-slicing, beside torch.mm and a training step: a CUDA graph of ResNet-50 (about 1 ms),
 the same network called eagerly, and 8 tokens of a small Llama. Alone and beside LOW are measured in turn. The baselines
-are the graph's; with less than 2 s a measurement they are left out, and the graph has one turn."""
+are the graph's; with less than 2 s a measurement only the hardware's slices are one, and the graph has one turn."""
 
 import inference
+import plain_slices
 from clock import Clock
 from report import at_most
 
@@ -13,7 +14,11 @@ BOUNDS = {
     "graph, train: median": at_most(1.15), "graph, train: p99": at_most(1.2),
     "eager, median of pairs": at_most(1.1), "llama, median of pairs": at_most(1.1),
 }  # fmt: skip
-BASELINES = ("the same client alone, in turn", "time-slicing", "MPS with stream priority", "Weir without hardware preemption")
+BASELINES = (
+    "the same client alone, in turn", "time-slicing", "MPS with stream priority", "Weir without hardware preemption",
+    "the hardware's slices without Weir",
+)  # fmt: skip
+PRINTED = (plain_slices.NAME,)
 NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = True
 
@@ -74,7 +79,7 @@ def judge(bench, both, names):
 
 def baselines(bench):
     if is_short(bench):
-        bench.report.cut("no baselines but alone")
+        bench.report.cut("no baselines but alone and the hardware's slices")
         return
     node = bench.node
     baseline(bench, "time-slicing", False)
@@ -98,5 +103,8 @@ def run(bench):
     if "graph" in names:
         baselines(bench)
     bench.node.ensure_agent()
+    if "graph" in names:
+        with plain_slices.plain(bench.node):
+            baseline(bench, plain_slices.NAME, False)
     with inference.clients(bench, True, names, lows(bench)) as both:
         judge(bench, both, names)

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 import statistics
 
+import plain_slices
 from clock import Clock
 from experiment import MPS, PROGRAMS
 from servers import quantile
@@ -147,9 +148,20 @@ def bounded(bench, what, value, bound, baselines=""):
         bench.report.add(what, f"{value:.3f}x", baselines=baselines)
 
 
-def compare(bench, low, median_bound=None, p99_bound=None, priority=True, clocks=False):
+def show_plain_slices(bench, low, timed, alone):
+    """What the hardware's slices give HIGH without Weir."""
+    name = f"{plain_slices.NAME}, LOW={low.name}"
+    with plain_slices.plain(bench.node):
+        rounds, rate, _ = beside(bench, low, False, (timed,) * ROUNDS)
+    show(bench, name, middle(rounds), alone)
+    if timed:
+        show(bench, f"{name}, at the clock of HIGH alone", middle([at_speed(r, alone) for r in rounds]), alone)
+    bench.report.add(f"LOW's rate, {name}", f"{rate:.1f} {low.unit}/s")
+
+
+def compare(bench, low, median_bound=None, p99_bound=None, priority=True, clocks=False, slices=False):
     """HIGH alone, beside LOW without Weir, the same with stream priority, with Weir; only the last has bounds. @clocks: it
-    also has them at the clock of HIGH alone."""
+    also has them at the clock of HIGH alone. @slices: the hardware's slices without Weir are one more baseline."""
     mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
     timed = ("--timed",) if clocks else ()
     with Clock(bench.node.simulated) as clock:
@@ -162,6 +174,8 @@ def compare(bench, low, median_bound=None, p99_bound=None, priority=True, clocks
     for name, result in zip(names, results):
         show(bench, name, result, alone)
     bench.node.ensure_agent()
+    if slices:
+        show_plain_slices(bench, low, timed, alone)
     with Clock(bench.node.simulated) as clock:
         rounds, weir_rate, known = beside(bench, low, True, (timed,) * (ROUNDS if median_bound or p99_bound else 1))
     weir = {**middle(rounds), "clock": clock.median}

@@ -198,6 +198,7 @@ class Node:
         self.tested = []  # gpus() as of the end of the last agent's self-test
         self.started = {}
         self.scheduling = ""  # a part of the agent's configuration
+        self.slices = {}  # us of clients without libweir, by tenant; others have the driver's
         self.pipes = None  # CUDA_MPS_PIPE_DIRECTORY of clients; None: our own daemon's, if it runs
 
     def close(self):
@@ -245,6 +246,12 @@ class Node:
             env["WEIR_SOCKET"] = str(self.socket)
         return env
 
+    def slice_of(self, tenant):
+        """The environment of a client without libweir, if it has a slice of its own."""
+        if tenant not in self.slices:
+            return {}
+        return {"LD_PRELOAD": str(self.bundle / "lib/plain-slice.so"), "PLAIN_SLICE_US": str(self.slices[tenant])}
+
     def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, stdin=subprocess.DEVNULL):
         """Starts @argv as a client of @tenant. @files: the program has --ready-file and --stop-file.
         @mps: under the MPS daemon, if one runs."""
@@ -262,7 +269,7 @@ class Node:
                 text=True,
                 stdout=out,
                 stderr=err,
-                env={**self.environment(weir, mps, sms), **(env or {})},
+                env={**self.environment(weir, mps, sms), **({} if weir else self.slice_of(tenant)), **(env or {})},
             )
         client = Client(name, process, folder)
         self.clients.append(client)
