@@ -119,6 +119,7 @@ struct client {
 
 	/* scheduler.c's. */
 	bool was_out;                /* client_is_out(), when its hold was written */
+	bool closed_ahead;           /* its gates are closed while it has no work */
 	uint64_t reported_remaining; /* ns of work, at the last look */
 	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected, */
 	uint64_t much_until; /* and more than POLICY_QUICK of work at a time */

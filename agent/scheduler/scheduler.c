@@ -5,6 +5,7 @@
 #include "scheduler/charging.h"
 #include "scheduler/compute-limit.h"
 #include "scheduler/contention.h"
+#include "scheduler/first-turn.h"
 #include "scheduler/min-rates.h"
 #include "scheduler/preemption.h"
 #include "scheduler/siblings.h"
@@ -32,13 +33,26 @@ static bool is_kept_out_by_gates(const struct client *client)
 	return client_is_out(client) && !preemption_works(client);
 }
 
-/* A client without outstanding work is never held. */
+/* Its work waits for no turn: nobody is to be held for it. */
+static bool is_no_turn(const struct client *client)
+{
+	return is_held_by_hand(client) || client_is_out(client) || min_rates_rule(client) ||
+	       gpu_slices(client->gpu, client->level);
+}
+
+static bool waits_ahead(const struct client *client, uint64_t now)
+{
+	return !is_no_turn(client) && first_turn_waits(client, now);
+}
+
+/* A client without outstanding work is never held, but its gates may be closed ahead. */
 static void write_hold(struct client *client, uint64_t now)
 {
 	struct weir_control_page *control = client->pages.control;
 	bool done = is_done(client);
 	bool held = (client->entry.held || is_held_by_hand(client)) && !done;
-	bool closed = held || (is_kept_out_by_gates(client) && !done);
+	client->closed_ahead = waits_ahead(client, now);
+	bool closed = held || (is_kept_out_by_gates(client) && !done) || client->closed_ahead;
 
 	client_count_hold(client, held, now);
 	preemption_hold(client, held, now);
@@ -54,6 +68,14 @@ static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool 
 	(void)queues;
 	(void)held; /* the entry says so */
 	write_hold(client, loop_now());
+}
+
+/* Those whose turn it is, or that need not wait any more. */
+static void open_gates(struct gpu *gpu, uint64_t now)
+{
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (client->closed_ahead && !waits_ahead(client, now))
+			write_hold(client, now);
 }
 
 static const struct policy *policy_of(const struct scheduler *scheduler, const struct gpu *gpu)
@@ -147,6 +169,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 	}
 	gpu_tell_spatial(gpu);
 	preemption_set_slices(gpu);
+	open_gates(gpu, now);
 }
 
 /* ns of work that it has left: as it reported last, less what it ran since then. */
@@ -161,13 +184,6 @@ static uint64_t left(struct client *client, uint64_t reported)
 	if (news)
 		return reported;
 	return client->entry.remaining ? client->entry.remaining : 1;
-}
-
-/* Its work waits for no turn: nobody is to be held for it. */
-static bool is_no_turn(const struct client *client)
-{
-	return is_held_by_hand(client) || client_is_out(client) || min_rates_rule(client) ||
-	       gpu_slices(client->gpu, client->level);
 }
 
 /* What it reports changes now and then what the policy knows of it, and its slice. */
@@ -208,7 +224,7 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 		client->long_until = now + SCHEDULER_LONG_FOR;
 	/* A client clears its hold word when it has waited too long for the agent. */
 	if (client->entry.held || is_held_by_hand(client) || client_is_out(client) ||
-	    client->was_out)
+	    client->was_out || waits_ahead(client, now))
 		write_hold(client, now);
 	return outstanding > 0;
 }
@@ -233,6 +249,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		gpu->queues.levels[level].all_concurrent = concurrent[level];
 	next = run_queues_decide(&gpu->queues, now);
+	open_gates(gpu, now);
 	slice_shares_look(gpu, now);
 	if (siblings_look(gpu, now))
 		preemption_set_slices(gpu);

@@ -3,6 +3,7 @@
 #include "gpu-model.h"
 
 #include "hardware/slices.h"
+#include "scheduler/first-turn.h"
 #include "scheduler/looks.h"
 #include "scheduler/preemption.h"
 #include "scheduler/siblings.h"
@@ -365,6 +366,49 @@ static void test_short_requests(void **state)
 	assert_false(world.clients[1].channels.stopped);
 }
 
+/* While a tight objective is there, others' first kernels after a pause wait for the agent: of
+ * those that come at once only one runs. Nobody is stopped for it. */
+static void test_first_turn(void **state)
+{
+	(void)state;
+	come_with_objective();
+	work(1, 0);
+	work(2, 0);
+	look_after(MS);
+	assert_false(world.control[0].hold || world.control[1].hold || world.control[2].hold);
+	look_after(FIRST_TURN_PAUSE_NS);
+	look_after(LOOKS_FAST_NS);
+	assert_false(world.control[0].hold); /* it has the objective */
+	assert_false(world.control[3].hold); /* it is of another level */
+	for (unsigned i = 1; i < 3; i++) {
+		assert_true(world.control[i].hold);
+		assert_true(world.control[i].hold_until > world.now + SCHEDULER_HOLD_NS / 2);
+		assert_false(world.clients[i].channels.stopped || world.clients[i].entry.held);
+	}
+	work(1, 50 * MS);
+	work(2, 50 * MS);
+	look_after(LOOKS_FAST_NS);
+	assert_true(world.control[1].hold != world.control[2].hold);
+	/* It does not wait again before the next pause. */
+	unsigned turn = world.control[1].hold ? 2 : 1;
+	work(3 - turn, 0);
+	look_after(MS);
+	assert_false(world.control[3 - turn].hold);
+	look_after(FIRST_TURN_PAUSE_NS);
+	assert_true(world.control[3 - turn].hold);
+	/* It has no reason to wait. */
+	world.tenants[0].slo = 0;
+	change();
+	assert_false(world.control[3 - turn].hold);
+	world.tenants[0].slo = OBJECTIVE_TIGHT / 10;
+	change();
+	look_after(MS);
+	assert_true(world.control[3 - turn].hold);
+	world.clients[3 - turn].channels.usable = false;
+	look_after(MS);
+	assert_false(world.control[3 - turn].hold);
+}
+
 /* Who is held for another one's turn leaves at the end of its short slice, and nobody else is
  * interrupted. It is stopped if that lasts, or if it is held by hand. */
 static void test_turns_end_gently(void **state)
@@ -498,6 +542,7 @@ int main(void)
 		LIMIT_TEST(test_short_requests),
 		LIMIT_TEST(test_quick_requests),
 		LIMIT_TEST(test_turns_end_gently),
+		LIMIT_TEST(test_first_turn),
 		LIMIT_TEST(test_short_request_between_turns),
 	};
 

@@ -121,6 +121,11 @@ static void explain_client(FILE *out, const struct client *client)
 	explain_sms(out, client);
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
+	else if (client->closed_ahead)
+		fputs("    pauses; its next work waits for its turn, as a client of its level has "
+		      "a "
+		      "tight latency objective\n",
+		      out);
 	else if (atomic_load(&control->hold) && !client_is_out(client))
 		fputs("    is held: it is another client's turn among those of its level\n", out);
 	if (client->account.outstanding && count_above(client))
