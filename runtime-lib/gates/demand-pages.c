@@ -8,9 +8,11 @@
 #define KEPT_MAX  (2 * NS_PER_MS)  /* ns */
 #define SHORT     (60 * NS_PER_US) /* ns: about as long as lower levels take to leave */
 #define GIVEN_MIN 8u               /* SMs that MPS gives a process at least */
+#define SHARE_MAX 8u               /* blocks that are packed into an SM */
 
 /* Launches of many blocks do with one in so many SMs, or need all. */
-static const uint32_t parts[NEED_WAYS] = {[NEED_PLACES] = 3, [NEED_APART] = 2, [NEED_WHOLE] = 1};
+static const uint32_t parts[NEED_WAYS] = {
+	[NEED_PLACES] = 3, [NEED_PACKED] = 3, [NEED_APART] = 2, [NEED_WHOLE] = 1};
 
 struct sms sms_table[CLIENTS_MAX];
 static uint32_t always;   /* WEIR_YIELD_SMS, for measurements; 0: not set */
@@ -79,6 +81,37 @@ static bool pays(const struct sms *sms, uint32_t n, uint64_t gap)
 	return gap && gap <= KEPT_MAX && gap * n < RETURN * sms->of_gpu;
 }
 
+/* SMs for so many blocks that stay shown until the next launch; all, if it comes too late for that.
+ * The gap varies: the number holds while it pays and is more than half of what would. */
+static uint32_t packed(struct sms *sms, uint32_t blocks)
+{
+	uint32_t n = load_relaxed(&sms->packed);
+	uint64_t gap = atomic_load(&sms->gap);
+
+	if (!gap || gap > KEPT_MAX)
+		return blocks;
+	uint64_t most = smaller((RETURN * sms->of_gpu - 1) / gap, MANY);
+	if (n > most || 2 * n < most) {
+		n = (uint32_t)(most - most / 4);
+		store_relaxed(&sms->packed, n);
+	}
+	return n < blocks && blocks <= SHARE_MAX * n ? n : blocks;
+}
+
+static uint32_t need_in_way(struct sms *sms, enum need_way way, uint32_t blocks)
+{
+	switch (way) {
+	case NEED_PLACES:
+		return blocks;
+	case NEED_PACKED:
+		return packed(sms, blocks) | SMS_PACKED;
+	case NEED_APART:
+		return blocks | SMS_APART;
+	default:
+		return SMS_WHOLE;
+	}
+}
+
 /* A short kernel beside others is done sooner than these leave SMs to it, and costs them less. */
 static bool needs_places(uint64_t ahead)
 {
@@ -123,7 +156,7 @@ static uint32_t need_beside_many(struct client *client, const struct level_bindi
 kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
 			      const struct geometry *geometry, uint64_t ahead, enum sms_known known)
 {
-	const struct sms *sms = sms_of(stream->client);
+	struct sms *sms = sms_of(stream->client);
 	uint32_t percent = load_relaxed(&control_page(binding)->yield) - 1;
 
 	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
@@ -136,9 +169,7 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 	n = need_beside_many(stream->client, binding, n, percent);
 	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
 					needs_places(ahead) ? NEED_PLACES : NEED_APART);
-	if (way == NEED_PLACES && !ahead)
-		way = NEED_APART;
-	return way == NEED_WHOLE ? SMS_WHOLE : way == NEED_APART ? n | SMS_APART : n;
+	return need_in_way(sms, way == NEED_PLACES && !ahead ? NEED_APART : way, n);
 }
 
 static void raise_by(_Atomic uint32_t *need, uint32_t more)
@@ -183,8 +214,7 @@ static uint32_t wanted(const struct client *client, const struct level_binding *
 	if (sms_are_whole(client) || binding->bit == WEIR_BIT_SHARED ||
 	    binding_flag(binding, WEIR_CONTROL_LEAVES))
 		return 0;
-	return (uint32_t)larger(sms_needed(client) & ~SMS_APART,
-				atomic_load(&sms_of(client)->kept));
+	return (uint32_t)larger(sms_number(sms_needed(client)), atomic_load(&sms_of(client)->kept));
 }
 
 static void set_page(struct page *page, uint32_t sms)
@@ -246,11 +276,11 @@ static void sms_publish(struct client *client)
 /* The SMs of @need stay shown, if their idling costs less than a return. */
 static void keep(struct sms *sms, uint32_t need, uint64_t gap)
 {
-	bool stays = need != SMS_WHOLE && (need & SMS_APART) && pays(sms, need & ~SMS_APART, gap);
+	bool stays = need != SMS_WHOLE && (need & SMS_OWN) && pays(sms, sms_number(need), gap);
 
 	atomic_store(&sms->gap, gap);
 	atomic_store(&sms->kept_until, client_now() + smaller(2 * gap, KEPT_MAX));
-	atomic_store(&sms->kept, stays ? need & ~SMS_APART : 0);
+	atomic_store(&sms->kept, stays ? sms_number(need) : 0);
 }
 
 bool sms_stay(struct client *client, uint64_t now)
@@ -313,7 +343,7 @@ uint64_t pages_set_below(const struct level_binding *binding, unsigned level, bo
 static void set_places(const struct client *client, const struct level_binding *binding, bool whole)
 {
 	uint64_t own = 1ull << binding->bit % 64;
-	bool places = !whole && !(sms_needed(client) & SMS_APART);
+	bool places = !whole && !(sms_needed(client) & SMS_OWN);
 
 	for (unsigned q = 0; binding->bit != WEIR_BIT_SHARED && q < binding->level; q++) {
 		struct weir_demand_page *page = demand_page(binding->below[q]);

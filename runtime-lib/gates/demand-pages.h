@@ -16,7 +16,9 @@
  * the need looks again afterwards, so the records follow the last value.
  *
  * SMs that lower levels have left cost them a closing and a continuation of the kernel when they
- * come back. So they stay shown until the next launch is overdue, as long as that costs less.
+ * come back. So they stay shown until the next launch is overdue, as long as that costs less. A
+ * launch that finds them does not wait for lower levels. So a short kernel may be faster with its
+ * blocks packed into as few SMs as stay shown than with an SM for each.
  *
  * A process that MPS started on a part of the SMs (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE) leaves the
  * others to higher levels all the time, whatever its kernels are. */
@@ -29,9 +31,17 @@
 
 struct stream;
 
-/* What launches need: SMs, and SMS_APART if these must be free of others' blocks; or SMS_WHOLE. */
-#define SMS_APART (1u << 24)
-#define SMS_WHOLE UINT32_MAX
+/* What launches need: a number of SMs, and a flag if these must be free of others' blocks; or
+ * SMS_WHOLE. */
+#define SMS_PACKED (1u << 24) /* fewer than blocks */
+#define SMS_APART  (1u << 25)
+#define SMS_OWN    (SMS_PACKED | SMS_APART)
+#define SMS_WHOLE  UINT32_MAX
+
+static inline uint32_t sms_number(uint32_t need)
+{
+	return need & ~SMS_OWN;
+}
 
 /* What a launch may run on. */
 enum sms_known {
@@ -52,6 +62,7 @@ struct sms {
 	_Atomic uint32_t kept; /* SMs that stay shown though there is no demand */
 	_Atomic uint64_t kept_until; /* ns */
 	_Atomic uint64_t gap; /* ns that were expected then until the next launch; 0: not known */
+	_Atomic uint32_t packed; /* SMs that are few enough to stay shown for such a gap */
 };
 PER_CLIENT(sms)
 
@@ -72,7 +83,9 @@ static inline enum need_way sms_way_to(uint32_t need)
 {
 	if (need == SMS_WHOLE)
 		return NEED_WHOLE;
-	return need & SMS_APART ? NEED_APART : NEED_PLACES;
+	if (need & SMS_APART)
+		return NEED_APART;
+	return need & SMS_PACKED ? NEED_PACKED : NEED_PLACES;
 }
 
 /* The way of making room for which the client asks now, */
@@ -100,9 +113,9 @@ static inline uint32_t sms_unused(const struct client *client)
 /* What launches need together. */
 static inline uint32_t sms_both(uint32_t a, uint32_t b)
 {
-	uint32_t most = (uint32_t)larger(a & ~SMS_APART, b & ~SMS_APART);
+	uint32_t most = (uint32_t)larger(sms_number(a), sms_number(b));
 
-	return a == SMS_WHOLE || b == SMS_WHOLE ? SMS_WHOLE : most | ((a | b) & SMS_APART);
+	return a == SMS_WHOLE || b == SMS_WHOLE ? SMS_WHOLE : most | ((a | b) & SMS_OWN);
 }
 
 /* The client needs more for a launch that needs @sms. */

@@ -137,9 +137,11 @@ void need_learn(struct client *client, uint64_t key, enum need_way way, uint64_t
 		return;
 	if (need_trial_learn(&choices->trial, way, ns, now)) {
 		log_debug("kernel %016llx beside %08x: ns in places (0: work of many blocks on a "
-			  "third) %llu, with SMs of its own (half) %llu, with all %llu",
+			  "third) %llu, packed into SMs that stay free %llu, with SMs of its own "
+			  "(half) %llu, with all %llu",
 			  (unsigned long long)key, choices->beside,
 			  (unsigned long long)trial->typical[NEED_PLACES],
+			  (unsigned long long)trial->typical[NEED_PACKED],
 			  (unsigned long long)trial->typical[NEED_APART],
 			  (unsigned long long)trial->typical[NEED_WHOLE]);
 		choose(choices, trial->way, now);
@@ -159,11 +161,10 @@ static void begin(struct need_choices *choices, uint64_t wanted, uint32_t compan
 {
 	choices->usual = (enum need_way)(wanted & WAY);
 	if ((wanted & ~WAY) == MANY)
-		need_trial_begin(&choices->trial, NEED_PLACES, &need_terms_work);
+		need_trial_begin(&choices->trial, &need_terms_work);
 	else
-		need_trial_begin(&choices->trial, choices->usual,
-				 choices->usual == NEED_APART ? &need_terms_long
-							      : &need_terms_short);
+		need_trial_begin(&choices->trial, choices->usual == NEED_APART ? &need_terms_long
+									       : &need_terms_short);
 	choices->beside = company;
 	launch_in(choices, choices->trial.way, now);
 	atomic_store(&choices->tried, wanted & ~WAY);

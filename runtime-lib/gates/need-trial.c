@@ -4,13 +4,25 @@
 
 #define RARE (10 * NS_PER_MS) /* launches so far apart all count */
 
-const struct need_terms need_terms_short = {1.02, 50 * NS_PER_MS, 1, 10, 1};
-const struct need_terms need_terms_long = {1.1, 150 * NS_PER_MS, 7, 10, 1};
-const struct need_terms need_terms_work = {1.05, 250 * NS_PER_MS, 1, 4, 2};
+#define PLACES (1u << NEED_PLACES)
+#define PACKED (1u << NEED_PACKED)
+#define APART  (1u << NEED_APART)
+#define WHOLE  (1u << NEED_WHOLE)
 
-void need_trial_begin(struct need_trial *trial, enum need_way first, const struct need_terms *terms)
+const struct need_terms need_terms_short = {
+	PLACES | PACKED | APART | WHOLE, 1.02, 50 * NS_PER_MS, 1, 10, 1};
+const struct need_terms need_terms_long = {APART | WHOLE, 1.1, 150 * NS_PER_MS, 7, 10, 1};
+const struct need_terms need_terms_work = {PLACES | APART | WHOLE, 1.05, 250 * NS_PER_MS, 1, 4, 2};
+
+/* The cheapest one that is not below @way. */
+static enum need_way way_from(const struct need_terms *terms, enum need_way way)
 {
-	*trial = (struct need_trial){.first = first, .way = first, .terms = terms};
+	return (enum need_way)__builtin_ctz(terms->ways >> way << way | WHOLE);
+}
+
+void need_trial_begin(struct need_trial *trial, const struct need_terms *terms)
+{
+	*trial = (struct need_trial){.way = way_from(terms, NEED_PLACES), .terms = terms};
 }
 
 static int by_time(const void *a, const void *b)
@@ -34,14 +46,17 @@ static uint64_t typical(uint64_t *times, unsigned n, unsigned tail)
 
 static enum need_way chosen(const struct need_trial *trial)
 {
+	enum need_way way = way_from(trial->terms, NEED_PLACES);
 	uint64_t fastest = UINT64_MAX;
-	int way = (int)trial->first;
 
-	for (int i = way; i < NEED_WAYS; i++)
-		fastest = smaller(fastest, trial->typical[i]);
-	while ((double)trial->typical[way] > trial->terms->fast * (double)fastest)
-		way++;
-	return (enum need_way)way;
+	for (int i = 0; i < NEED_WAYS; i++) {
+		if (trial->typical[i])
+			fastest = smaller(fastest, trial->typical[i]);
+	}
+	while (way != NEED_WHOLE &&
+	       (double)trial->typical[way] > trial->terms->fast * (double)fastest)
+		way = way_from(trial->terms, way + 1);
+	return way;
 }
 
 static bool is_enough(const struct need_trial *trial, uint64_t now)
@@ -59,9 +74,9 @@ static bool is_passed_over(struct need_trial *trial, uint64_t now)
 static bool go_on(struct need_trial *trial, enum need_way way)
 {
 	if (way != NEED_WHOLE)
-		trial->way = (enum need_way)(way + 1);
+		trial->way = way_from(trial->terms, way + 1);
 	else if (++trial->round < trial->terms->rounds)
-		trial->way = trial->first;
+		trial->way = way_from(trial->terms, NEED_PLACES);
 	else
 		trial->way = chosen(trial);
 	return trial->round == trial->terms->rounds;

@@ -15,10 +15,13 @@
 /* Cheapest for lower levels first. */
 enum need_way {
 	NEED_PLACES, /* of blocks that end; for work of many blocks: a third of the SMs */
-	NEED_APART,  /* SMs without others' blocks; for work of many blocks: half of them */
-	NEED_WHOLE,  /* the whole GPU */
+	/* SMs without others' blocks, so few that they stay free until the next launch: it does not
+	 * wait, but several blocks share an SM. */
+	NEED_PACKED,
+	NEED_APART, /* an SM for each block; for work of many blocks: half of all */
+	NEED_WHOLE, /* the whole GPU */
 };
-#define NEED_WAYS 3
+#define NEED_WAYS 4
 
 /* Launches of a way that count: so many at least and at most. */
 #define NEED_TRIAL_SAMPLES     24u
@@ -26,7 +29,8 @@ enum need_way {
 
 /* What lower levels gain by a cheaper way depends on how long the work above is. */
 struct need_terms {
-	double fast; /* so many times as long as in the fastest way is as fast */
+	unsigned ways; /* bit w: enum need_way w comes into question; the whole GPU always does */
+	double fast;   /* so many times as long as in the fastest way is as fast */
 	/* ns from the first launch of a way to its last, as launches that fall into the same kernel
 	 * or the same step of a lower level say the same. One in `stride` counts, if they are many:
 	 * not one in 2 or 5, as the first of a request waits for lower levels, and requests often
@@ -44,17 +48,15 @@ extern const struct need_terms need_terms_work;  /* work of many blocks, from id
 
 struct need_trial {
 	const struct need_terms *terms;
-	enum need_way first, way; /* way: it is tried now, or was chosen */
-	uint64_t since, last;     /* ns: its first and latest launch that counts were read */
-	unsigned passed;          /* its launches since that */
-	unsigned seen;            /* its launches that count */
+	enum need_way way;    /* it is tried now, or was chosen */
+	uint64_t since, last; /* ns: its first and latest launch that counts were read */
+	unsigned passed;      /* its launches since that */
+	unsigned seen;        /* its launches that count */
 	uint64_t times[NEED_TRIAL_SAMPLES_MAX];
 	unsigned round;              /* rounds that are over */
 	uint64_t typical[NEED_WAYS]; /* ns, of the better round; 0: not known */
 };
 
-/* @first: the cheapest way that comes into question. */
-void need_trial_begin(struct need_trial *trial, enum need_way first,
-		      const struct need_terms *terms);
+void need_trial_begin(struct need_trial *trial, const struct need_terms *terms);
 /* A launch in @way took @ns, which was read at @now. True: the trial is over. */
 bool need_trial_learn(struct need_trial *trial, enum need_way way, uint64_t ns, uint64_t now);

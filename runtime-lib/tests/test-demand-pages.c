@@ -1,7 +1,8 @@
 /* What demand writes into the pages of lower levels: bits, and the SMs that the work needs. */
-#include "needing.h"
-
 #include "gates/demand-pages.h"
+#include "gates/need-choice.h"
+
+#include "needing.h"
 
 static void without_a_word_all_is_needed(void **state)
 {
@@ -171,6 +172,51 @@ static void sms_stay_while_that_is_cheap(void **state)
 	end(n);
 }
 
+static uint32_t need_packed(unsigned n, unsigned blocks, uint64_t gap)
+{
+	const struct geometry geometry = {KERNEL, {blocks, 1, 1}, {32, 1, 1}, 0};
+	const struct level_binding *binding = atomic_load(&client->binding);
+	struct need_choices *choices = need_choices_of(client);
+	uint64_t kernel = need_kernel(kernel_key(&geometry));
+
+	atomic_store(&choices->company, 7);
+	atomic_store(&choices->way, NEED_PACKED);
+	atomic_store(&choices->tried, kernel);
+	atomic_store(&sms_of(client)->gap, gap);
+	uint32_t need = sms_count(stream_known(STREAM(n, 1), false), binding, &geometry, 20000,
+				  SMS_COUNTED);
+	atomic_store(&choices->tried, 0);
+	atomic_store(&choices->company, 0);
+	return need;
+}
+
+/* As many as stay shown until the next launch, with a quarter to spare. */
+static void packed_work_needs_what_stays(void **state)
+{
+	unsigned n = begin(NEEDED);
+
+	(void)state;
+	launch(n, 1, 1);
+	finish_work(n);
+	sms_of(client)->of_gpu = 132;
+	assert_int_equal(need_packed(n, 20, 0), 20 | SMS_PACKED); /* not known */
+	assert_int_equal(need_packed(n, 20, 2100000), 20 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 20, 400000), 6 | SMS_PACKED);
+	/* The gap varies: it is the same number while that pays. */
+	assert_int_equal(need_packed(n, 20, 300000), 6 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 20, 540000), 6 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 20, 600000), 4 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 20, 200000), 12 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 3, 200000), 3 | SMS_PACKED);
+	/* Never more than 8 blocks on an SM. */
+	assert_int_equal(need_packed(n, 8, 1900000), 1 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 9, 1900000), 9 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 97, 200000), 97 | SMS_PACKED);
+	assert_int_equal(need_packed(n, 96, 200000), 12 | SMS_PACKED);
+	driver->streams_busy = 1;
+	end(n);
+}
+
 static void assert_places(bool places)
 {
 	for (unsigned q = 0; q < 2; q++)
@@ -245,7 +291,11 @@ static void places_are_shown(void **state)
 		uint32_t need;
 		bool places;
 		uint32_t sms;
-	} rounds[] = {{2, true, 2}, {2 | SMS_APART, false, 2}, {1, true, 1}, {SMS_WHOLE, false, 0}};
+	} rounds[] = {{2, true, 2},
+		      {2 | SMS_APART, false, 2},
+		      {2 | SMS_PACKED, false, 2},
+		      {1, true, 1},
+		      {SMS_WHOLE, false, 0}};
 	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
 		sms_raise(client, rounds[i].need);
 		pages_set(client, binding);
@@ -262,6 +312,7 @@ static void places_are_shown(void **state)
 	assert_int_equal(agent.demand[0]->sms, 3);
 	assert_false(sms_grows(client, 2));
 	assert_false(sms_grows(client, 3 | SMS_APART));
+	assert_int_equal(sms_way(client), NEED_APART);
 	assert_true(sms_grows(client, 4));
 	assert_true(sms_grows(client, SMS_WHOLE));
 	pages_withdraw(client, binding, 0);
@@ -342,6 +393,7 @@ int main(void)
 		cmocka_unit_test(launches_that_cannot_be_counted_need_all),
 		cmocka_unit_test(a_copy_expects_the_last_need),
 		cmocka_unit_test(sms_stay_while_that_is_cheap),
+		cmocka_unit_test(packed_work_needs_what_stays),
 		cmocka_unit_test(short_work_needs_no_sms_of_its_own),
 		cmocka_unit_test(launches_say_so),
 		cmocka_unit_test(places_are_shown),

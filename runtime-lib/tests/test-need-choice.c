@@ -2,6 +2,7 @@
  * launches under the null driver, which says how long each takes. */
 #include "gates/demand-pages.h"
 #include "gates/need-choice.h"
+#include "gates/priority.h"
 #include "measure/kernel.h"
 
 #include "needing.h"
@@ -37,6 +38,12 @@ static bool is_tried(void)
 	return atomic_load(&need_choices_of(client)->tried);
 }
 
+/* A busy machine takes longer for a way's launches than a client is patient. */
+static void stay_patient(void)
+{
+	need_choices_of(client)->until = client_now() + 60 * NS_PER_S;
+}
+
 /* Launches that asked for the whole GPU, until the client has measured. */
 static unsigned compare(unsigned n, CUfunction kernel, const struct times *times)
 {
@@ -47,6 +54,7 @@ static unsigned compare(unsigned n, CUfunction kernel, const struct times *times
 		assert_true(tries < 4000);
 	}
 	for (tries = 0; is_tried(); tries++) {
+		stay_patient();
 		wholes += launch_timed(n, kernel, times);
 		assert_true(tries < 4000);
 	}
@@ -100,6 +108,43 @@ static void what_is_as_fast_on_some_sms_does_with_them(void **state)
 	assert_true(compare(n, OTHER, &same) >= NEED_TRIAL_SAMPLES);
 	for (unsigned i = 0; i < 8; i++)
 		assert_false(launch_timed(n, OTHER, &same));
+	end_beside(n);
+}
+
+/* Returns for what it asked. It takes 20 us packed, else 30. */
+static enum need_way launch_short(unsigned n)
+{
+	driver->streams_busy = 1;
+	launch_of(OTHER, n, 1, 2);
+	enum need_way way = sms_way(client);
+	driver->elapsed_ns = way == NEED_PACKED ? 20000 : 30000;
+	finish_work(n);
+	assert_true(eventually(!atomic_load(&sampler_of(client)->armed)));
+	return way;
+}
+
+static void short_work_that_is_faster_packed_is_packed(void **state)
+{
+	unsigned n = begin_beside(0), tries = 0;
+	_Atomic unsigned *priorities = &launch_order_of(client)->priorities;
+
+	(void)state;
+	atomic_store(priorities, 5);
+	while (launch_short(n) != NEED_PLACES) /* it is not known yet how short it is */
+		assert_true(tries++ < 400);
+	atomic_store(&agent.control->company, 7);
+	for (tries = 0; !is_tried(); tries++) {
+		launch_short(n);
+		assert_true(tries < 4000);
+	}
+	for (tries = 0; is_tried(); tries++) {
+		stay_patient();
+		launch_short(n);
+		assert_true(tries < 4000);
+	}
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(launch_short(n), NEED_PACKED);
+	atomic_store(priorities, 0);
 	end_beside(n);
 }
 
@@ -277,6 +322,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_slow_on_some_sms_gets_all),
 		cmocka_unit_test(what_is_as_fast_on_some_sms_does_with_them),
+		cmocka_unit_test(short_work_that_is_faster_packed_is_packed),
 		cmocka_unit_test(nothing_is_measured_while_nobody_is_below),
 		cmocka_unit_test(a_comparison_goes_on_after_a_pause_below),
 		cmocka_unit_test(what_other_work_hides_is_not_measured_for_long),
