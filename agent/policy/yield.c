@@ -32,6 +32,16 @@ static bool parse_percent(const char *text, uint32_t *out)
 	return true;
 }
 
+static bool parse_sms(const char *text, uint32_t *out)
+{
+	uint64_t sms;
+
+	if (!number_parse(text, 1, WEIR_YIELD_NUMBER_MAX, &sms))
+		return false;
+	*out = WEIR_YIELD_NUMBER + (uint32_t)sms;
+	return true;
+}
+
 bool yield_parse(const char *text, uint32_t *out)
 {
 	if (strncmp(text, MORE, strlen(MORE)) == 0)
@@ -42,12 +52,22 @@ bool yield_parse(const char *text, uint32_t *out)
 			return true;
 		}
 	}
-	return false;
+	return parse_sms(text, out);
+}
+
+uint64_t yield_sms(uint32_t yield, uint64_t sms)
+{
+	if (yield > WEIR_YIELD_NUMBER)
+		return yield - WEIR_YIELD_NUMBER;
+	return sms + (sms * (yield - YIELD_NEEDED) + 99) / 100;
 }
 
 const char *yield_format(uint32_t yield, char out[YIELD_TEXT_MAX])
 {
-	snprintf(out, YIELD_TEXT_MAX, MORE "%u%%", (yield - YIELD_NEEDED) % 1000);
+	if (yield > WEIR_YIELD_NUMBER)
+		snprintf(out, YIELD_TEXT_MAX, "%u", (yield - WEIR_YIELD_NUMBER) % 10000);
+	else
+		snprintf(out, YIELD_TEXT_MAX, MORE "%u%%", (yield - YIELD_NEEDED) % 1000);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (yield == words[i].yield)
 			snprintf(out, YIELD_TEXT_MAX, "%s", words[i].text);

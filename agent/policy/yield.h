@@ -1,6 +1,7 @@
 /* What a pod asks lower-level clients to leave to it while it has work: the whole GPU, or the SMs
- * that its launches need, and some per cent more of them. As a number, as in the control page
- * (weir/protocol.h): 0: the whole GPU; else 1 + per cent. Pure. */
+ * that its launches need, and some per cent more of them, or a number of SMs. As a number, as in
+ * the control page (weir/protocol.h): 0: the whole GPU; 1 + per cent; WEIR_YIELD_NUMBER + SMs.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +10,22 @@
 
 #include "weir/protocol.h"
 
-#define YIELD_WHOLE    0u
-#define YIELD_NEEDED   1u
-#define YIELD_EXPECTED "whole, needed, or needed+N% with N from 0 to 100"
+#define YIELD_WHOLE  0u
+#define YIELD_NEEDED 1u
+#define YIELD_EXPECTED                                                              \
+	"whole, needed, needed+N% with N from 0 to 100, or a number of SMs from 1 " \
+	"to 9999"
 #define YIELD_TEXT_MAX 16
 
 /* False: @text is none of these. */
 bool yield_parse(const char *text, uint32_t *out);
+/* libweir compares how much room is best. */
+static inline bool yield_is_compared(uint32_t yield)
+{
+	return yield != YIELD_WHOLE && yield <= WEIR_YIELD_NUMBER;
+}
+
+/* SMs that lower levels leave to launches that need @sms. */
+uint64_t yield_sms(uint32_t yield, uint64_t sms);
 /* As yield_parse() takes it. Returns @out. */
 const char *yield_format(uint32_t yield, char out[YIELD_TEXT_MAX]);

@@ -4,7 +4,7 @@
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
  *               [launch=DURATION] [overlap=DURATION] [sms=N] [min-rate=0.001..1]
- *               [yield=whole|needed|needed+N%]
+ *               [yield=whole|needed|needed+N%|N]
  *               [fit=1..32] [needs=1..32] [arithmetic=0.001..1] [memory=0.001..1]
  *   work TIME NAME DURATION
  *   end TIME

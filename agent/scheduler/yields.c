@@ -26,12 +26,14 @@ static bool has_lower(const struct gpu *gpu, uint8_t level)
 	return any;
 }
 
-/* Whose kernels may run beside those of @client. */
+/* Whose kernels may run beside those of @client, if it compares what is the best room beside them.
+ */
 static uint32_t company_of(const struct gpu *gpu, const struct client *client, uint64_t now)
 {
 	uint64_t sum = 0;
 
-	if (client->yield == YIELD_WHOLE || !client_is_concurrent(client) || gpu_has_servers(gpu))
+	if (!yield_is_compared(client->yield) || !client_is_concurrent(client) ||
+	    gpu_has_servers(gpu))
 		return 0;
 	for (const struct client *low = gpu->clients; low; low = low->gpu_next) {
 		if (low->level < client->level && client_is_concurrent(low) && low->worked_at &&

@@ -10,12 +10,14 @@
 /* SMs that the client's demand asks for; 0: the whole GPU. As libweir counts them. */
 static uint32_t need_of(const struct sim *sim, const struct actor *actor)
 {
-	uint64_t sms = actor->traits->sms, yield = actor->traits->yield;
+	uint64_t sms = actor->traits->sms, all = sim->options->sms;
+	uint32_t yield = actor->traits->yield;
 
-	if (!sim->options->mps || !sms || yield == YIELD_WHOLE)
+	if (!sim->options->mps || !sms || yield == YIELD_WHOLE || 4 * sms > 3 * all)
 		return 0;
-	sms += (sms * (yield - YIELD_NEEDED) + 99) / 100;
-	return 4 * sms > 3ull * sim->options->sms ? 0 : (uint32_t)sms;
+	uint64_t most = yield > WEIR_YIELD_NUMBER ? all - 1 : 3 * all / 4;
+	sms = yield_sms(yield, sms);
+	return sms > most ? 0 : (uint32_t)sms;
 }
 
 void sim_count_demand(struct sim *sim, const struct actor *actor, int n)

@@ -180,6 +180,10 @@ static void test_clients_know_who_works_below(void **state)
 	assert_int_equal(company_after(&now, 1), 0);
 	statuses[0].flags = WEIR_STATUS_CONCURRENT;
 	assert_int_equal(company_after(&now, 1), first);
+	clients[2].yield = WEIR_YIELD_NUMBER + 4; /* nothing is compared */
+	assert_int_equal(company_after(&now, 1), 0);
+	clients[2].yield = YIELD_NEEDED;
+	assert_int_equal(company_after(&now, 1), first);
 	clients[2].yield = 0;
 	assert_int_equal(company_after(&now, 1), 0);
 }

@@ -101,6 +101,7 @@ static const struct {
 	{NOTE_YIELD, "whole", "default", FINE, ""},
 	{NOTE_YIELD, "needed", "default", FINE, ""},
 	{NOTE_YIELD, "needed+25%", "default", FINE, ""},
+	{NOTE_YIELD, "16", "default", FINE, ""},
 	{NOTE_YIELD, "needed+101%", "default", PROBLEM_INVALID, "'needed+101%' is not understood"},
 	{NOTE_YIELD, "all", "trusted", PROBLEM_INVALID, "needed+N% with N from 0 to 100"},
 	{NOTE_YIELD, "", "default", PROBLEM_INVALID, "is empty"},

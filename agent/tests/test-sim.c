@@ -248,6 +248,8 @@ static void test_what_is_left(void **unused)
 	assert_low_ran("sms=33 yield=needed+100%", 1000 * US, 0, true);
 	assert_low_ran("sms=99 yield=needed", 500 * US, 0, true);
 	assert_low_ran("sms=100 yield=needed", 0, 1, true); /* above 3/4 */
+	assert_low_ran("sms=33 yield=66", 1000 * US, 0, true);
+	assert_low_ran("sms=33 yield=132", 0, 1, true);
 	assert_low_ran("sms=33 yield=needed", 0, 1, false); /* time-sliced */
 }
 

@@ -16,7 +16,8 @@ static const struct {
 	{"whole", YIELD_WHOLE, "whole"},       {"needed", YIELD_NEEDED, "needed"},
 	{"needed+0%", YIELD_NEEDED, "needed"}, {"needed+1%", 2, "needed+1%"},
 	{"needed+25%", 26, "needed+25%"},      {"needed+100%", 101, "needed+100%"},
-	{"needed+0025%", 26, "needed+25%"},
+	{"needed+0025%", 26, "needed+25%"},    {"1", WEIR_YIELD_NUMBER + 1, "1"},
+	{"16", WEIR_YIELD_NUMBER + 16, "16"},  {"9999", WEIR_YIELD_NUMBER + 9999, "9999"},
 };
 
 static const char *const no_yields[] = {
@@ -40,6 +41,11 @@ static const char *const no_yields[] = {
 	"needed+25%,whole",
 	"needed+4294967297%",
 	"needed+00000000000000000...",
+	"0",
+	"-1",
+	"16 SMs",
+	"10000",
+	"4294967297",
 };
 
 static void parses(void **state)
@@ -60,9 +66,18 @@ static void parses(void **state)
 	}
 }
 
+static void counts_sms(void **state)
+{
+	(void)state;
+	assert_int_equal(yield_sms(YIELD_NEEDED, 10), 10);
+	assert_int_equal(yield_sms(YIELD_NEEDED + 25, 10), 13);
+	assert_int_equal(yield_sms(WEIR_YIELD_NUMBER + 4, 10), 4);
+}
+
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {cmocka_unit_test(parses)};
+	static const struct CMUnitTest tests[] = {cmocka_unit_test(parses),
+						  cmocka_unit_test(counts_sms)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

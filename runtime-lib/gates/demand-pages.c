@@ -151,13 +151,22 @@ static uint32_t need_beside_many(struct client *client, const struct level_bindi
 	return (uint32_t)smaller(n, part_of(sms, need_way_beside_many(client, binding), percent));
 }
 
+/* SMs that the pod names for each launch of few blocks; 0: none. */
+static uint32_t named(uint32_t yield)
+{
+	uint32_t n = yield - WEIR_YIELD_NUMBER;
+
+	return n <= WEIR_YIELD_NUMBER_MAX ? n : 0;
+}
+
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
  * blocks a kernel takes up to a third longer (H100). */
 kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
 			      const struct geometry *geometry, uint64_t ahead, enum sms_known known)
 {
 	struct sms *sms = sms_of(stream->client);
-	uint32_t percent = load_relaxed(&control_page(binding)->yield) - 1;
+	uint32_t yield = load_relaxed(&control_page(binding)->yield);
+	uint32_t percent = named(yield) ? 0 : yield - 1;
 
 	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
 		return SMS_WHOLE;
@@ -166,6 +175,8 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 	uint32_t n = known == SMS_COUNTED ? add_percent(count(geometry), percent) : 0;
 	if (!are_few(sms, n))
 		return need_of_many(stream->client, binding, percent);
+	if (named(yield))
+		return named(yield) < sms->of_gpu ? named(yield) | SMS_APART : SMS_WHOLE;
 	n = need_beside_many(stream->client, binding, n, percent);
 	enum need_way way = need_way_of(stream->client, binding, kernel_key(geometry),
 					needs_places(ahead) ? NEED_PLACES : NEED_APART);

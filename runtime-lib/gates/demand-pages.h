@@ -4,11 +4,11 @@
  *
  * Without weir.dev/yield each launch needs the whole GPU. So do cooperative launches, graphs whose
  * kernels are not known (launch/graph.h), and work in several streams or at several levels. A
- * launch of few blocks needs an SM for each. If it is short, these need not be free of others'
- * blocks: it will do with places of blocks that end (`places`). Where more room makes it faster, it
- * needs that. Launches that would fill more than 3/4 of the SMs, or that may overlap, need the
- * whole GPU, too, or a third or half of the SMs if the client's work is done as soon on these
- * (need-choice.h).
+ * launch of few blocks needs an SM for each, or as many as the pod names. If it is short, these
+ * need not be free of others' blocks: it will do with places of blocks that end (`places`). Where
+ * more room makes it faster, it needs that. Launches that would fill more than 3/4 of the SMs, or
+ * that may overlap, need the whole GPU, too, or a third or half of the SMs if the client's work is
+ * done as soon on these (need-choice.h).
  *
  * The need only grows while demand is shown, and goes back to 0 when the bits are cleared. Each
  * page's record holds what this client has added to that page's sum. A change exchanges the record

@@ -22,11 +22,22 @@ static void a_launch_needs_an_sm_for_each_block(void **state)
 		unsigned blocks;
 		uint32_t sms; /* 0: the whole GPU */
 	} cases[] = {
-		{NEEDED, 1, 1},          {NEEDED, 2, 2},
-		{NEEDED, 3, 3},          {NEEDED, 4, 0},      /* above 3/4 */
-		{NEEDED, 0x7fffffff, 0}, {NEEDED + 25, 1, 2}, /* rounded up */
-		{NEEDED + 50, 2, 3},     {NEEDED + 100, 1, 2},
-		{NEEDED + 100, 2, 0},    {NEEDED + 101, 1, 0}, /* no such value */
+		{NEEDED, 1, 1},
+		{NEEDED, 2, 2},
+		{NEEDED, 3, 3},
+		{NEEDED, 4, 0}, /* above 3/4 */
+		{NEEDED, 0x7fffffff, 0},
+		{NEEDED + 25, 1, 2}, /* rounded up */
+		{NEEDED + 50, 2, 3},
+		{NEEDED + 100, 1, 2},
+		{NEEDED + 100, 2, 0},
+		{NEEDED + 101, 1, 0}, /* no such value */
+		{WEIR_YIELD_NUMBER, 1, 0},
+		{WEIR_YIELD_NUMBER + 1, 2, 1},
+		{WEIR_YIELD_NUMBER + 3, 2, 3},
+		{WEIR_YIELD_NUMBER + 4, 2, 0},
+		{WEIR_YIELD_NUMBER + 2, 4, 0}, /* not few */
+		{WEIR_YIELD_NUMBER + 10000, 1, 0},
 		{UINT32_MAX, 1, 0},
 	};
 	unsigned n = begin(NEEDED);

@@ -112,7 +112,9 @@ enum weir_control_flags {
 	WEIR_CONTROL_MEASURED = 1u << 10,
 };
 
-#define WEIR_YIELD_MORE_MAX 100u
+#define WEIR_YIELD_MORE_MAX   100u
+#define WEIR_YIELD_NUMBER     65536u
+#define WEIR_YIELD_NUMBER_MAX 9999u
 
 /* The agent writes, the client reads. A client whose agent has died clears its own hold word. */
 struct weir_control_page {
@@ -143,7 +145,10 @@ struct weir_control_page {
 	_Atomic uint64_t stopped_until;
 	/* What lower-level clients are to leave to this one. 0: the whole GPU. Else the SMs that
 	 * its launches need, one for each block or what is measured to be faster, and `yield` - 1
-	 * per cent more of them: at most WEIR_YIELD_MORE_MAX. */
+	 * per cent more of them: at most WEIR_YIELD_MORE_MAX. Above WEIR_YIELD_NUMBER: launches of
+	 * few blocks get `yield` - WEIR_YIELD_NUMBER SMs. An older library takes that for the whole
+	 * GPU.
+	 */
 	_Atomic uint32_t yield;
 	uint32_t unused; /* 0 */
 	/* Same-level clients run at the same time (MPS), and this one's launches have at most so
@@ -152,7 +157,8 @@ struct weir_control_page {
 	 * more: the same, but launches are in a form. */
 	_Atomic uint32_t workers;
 	/* A number for the lower-level clients that run at the same time and have work, or had some
-	 * a moment ago. Told if `yield` is not 0; 0: there are none, or it is not told. */
+	 * a moment ago. Told if `yield` is neither 0 nor a number of SMs; 0: there are none, or it
+	 * is not told. */
 	_Atomic uint32_t company;
 	uint8_t reserved[WEIR_PAGE_SIZE - 152];
 };
