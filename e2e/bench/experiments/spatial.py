@@ -3,7 +3,10 @@ whole`), or only what HIGH needs (spatial, `yield: needed`): places of blocks th
 First the trivial kernels of FLEP at a steady pace; then the same with more and more SMs left to them; then a
 service: bursts of a 20-block kernel, and ResNet-50."""
 
+import dataclasses
+import datetime
 import importlib.util
+import pathlib
 import statistics
 import subprocess
 import time
@@ -12,7 +15,7 @@ import papers
 import plot
 import ports
 from experiment import PROGRAMS
-from node import Tenant
+from node import Failure, Tenant
 from report import at_least, at_most
 from servers import length, quantile
 from workers import DEPTH, LEAD, MS, SLOTS, Job, pool_of, progress
@@ -36,18 +39,21 @@ PARTS = PAIRS, CURVES, SERVICE, NETWORKS = "pairs", "curves", "service", "networ
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
 SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end;
-COMPARES = 0.6  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
+COMPARES = 0.9  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
 TAILS = 0.1  # of HIGH's times: the shortest and the longest that do not count
 LOWS = tuple(papers.FLEP)  # each beside each other one
 SERVED = 2  # of these, as many run below the services
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
-SMS, ALL = (5, 10, 40), 132  # left to HIGH; those of an H100 or H200, which is temporal preemption
-POINT, POINT_SETTLE = 0.15, 0.1  # seconds of a measurement of the curve; before that
-AGAIN = 4  # further measurements of `needed` and the best point, where `needed` misses the bound
-CLEAR = 1.25  # `needed` against the best: chance makes no such difference, and nothing is measured again
-SWEEP_SECONDS = 240  # of all curves: no further pair is begun later
+SMS = 5, 10, 40, 132  # left to HIGH; an H100 or H200 has 132
+POINT, POINT_SETTLE = 0.1, 0.1  # seconds of a measurement of the curve; before that, while launches that LOW had queued end
+ASK = 0.1  # seconds until the agent has taken what HIGH asks for, at most on average
+QUEUED = 2  # rounds of LOW
+AGAIN = 3  # further measurements of `needed` and the two best points
+CLEAR = 1.1  # the best other point against `needed`: chance makes no such difference
+SWEEP_SECONDS = 275  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
-BLOCKS_SECONDS, WARM_UP = 2.5, 200  # of a measurement; requests of it that do not count, while HIGH finds out what is the fastest for it
+BLOCKS_SECONDS, WARM_UP = 3.2, 320  # of a measurement; requests of it that do not count: in 1.3 s HIGH finds out what is the fastest for it (H100)
+SLOWEST = 5  # requests that are told
 GAP_MS, REQUESTS_SECONDS, TURNS = 8, 1.0, 6  # of requests: alone and in each way, in turns, since the host varies
 REQUESTS_COMPARE, REQUESTS_SETTLE = 3.5, 0.3  # before the first spatial ones: HIGH finds out whether a part of the SMs will do; before others
 AROUND = 0.5  # seconds of LOW's work behind the service beside it
@@ -68,10 +74,10 @@ class Places:
             ports.pin(pool.workers[mode, job].client, self.of[is_low])
 
 
-def trivial(pool, name, tenant="", sms=0):
+def trivial(pool, name, tenant=""):
     workload, kernel, *_ = papers.FLEP[name]
     pool.passes[kernel, TRIVIAL_US] = 1
-    return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, sms=sms, brief=True)
+    return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, brief=True)
 
 
 def typical(times):
@@ -154,61 +160,93 @@ def ask_for(bench, job, yields):
     bench.node.change_until(job.tenant, "yields", yields, lambda: pool_of(bench).clients([job])[0]["yield"] == yields)
 
 
-def curve(bench, low, jobs, whole):
-    """HIGH's time by the SMs that LOW leaves, a dict as @jobs. `needed` and @whole are of one client: others differ by a tenth
-    whatever they ask for. The best of several times is low by chance: where `needed` misses the bound by little, it and the best
-    are measured again, in turn."""
-    def point(name, settle=POINT_SETTLE):
-        if name in ("needed", whole):
-            ask_for(bench, jobs[name], "whole" if name == whole else "needed")
-        return beside(bench, "Weir", low, jobs[name], POINT, settle)[0]
+@dataclasses.dataclass
+class Curve:
+    """HIGH's time in us by what it asks for: a number of SMs, `needed`, `whole`. @again: what was measured again, and judges.
+    Not `whole`, temporal preemption: lower levels read one word less then before they leave."""
 
-    times = {name: point(name, POINT_SETTLE + COMPARES * (name == "needed")) for name in jobs}
-    best = min(times, key=times.get)
-    if BOUNDS["needed against the best"].limit < times["needed"] / times[best] < CLEAR:
-        again = [(point(best), point("needed")) for _ in range(AGAIN)]
-        times |= dict(zip((best, "needed"), map(statistics.fmean, zip(*again))))
-    ask_for(bench, jobs["needed"], "needed")
-    return times
+    times: dict
+    again: tuple
+
+    @property
+    def ratio(self):
+        return self.times["needed"] / min(self.times[name] for name in self.again)
 
 
-def curves_of(bench, lows, b, jobs, whole, until, curves):
-    """The curves of one HIGH beside each LOW, into @curves; none is begun after the time @until. Each is reported at once."""
-    for a, low in lows.items():
-        if a == b or time.monotonic() > until:
-            continue
-        times = curves[a, b] = curve(bench, low, jobs, whole)
-        bench.report.add(f"{a}_{b}: needed against the best number of SMs", round(times["needed"] / min(times.values()), 3), "x",
-                         baselines=", ".join(f"{of} {us:.1f} us" for of, us in times.items()))  # fmt: skip
+class Sweep:
+    """One HIGH beside one LOW. A single client asks for this and for that in turn while LOW is at work all the time: clients
+    differ by a tenth whatever they ask for, and a host is slow now and then."""
+
+    def __init__(self, bench, low, job):
+        self.bench, self.low, self.job = bench, low, job
+        short = bench.node.simulated
+        self.compares, self.asking, self.settle, self.point = (0, 1.0, 0, 0.3) if short else (COMPARES, ASK, POINT_SETTLE, POINT)
+        self.turns = 1 if short else AGAIN
+
+    def ask(self, name, settle):
+        """Returns the time, of the monotonic clock, in which HIGH's launches count."""
+        ask_for(self.bench, self.job, str(name))
+        since = time.monotonic_ns() + int(settle * 1e9)
+        until = since + int(self.point * 1e9)
+        time.sleep((until - time.monotonic_ns()) / 1e9)
+        return since, until
+
+    def measure(self, names, first):
+        """HIGH's times by name: the median of as many as it is in @names. @first: seconds before the first counts."""
+        seconds = first + len(names) * (self.asking + self.settle + self.point)
+        high, low = (pool_of(self.bench).workers["Weir", job].client for job in (self.job, self.low))
+        begin = time.monotonic_ns() + LEAD
+        low.tell("endless", begin, begin + int(seconds * 1e9), QUEUED, 0)
+        high.tell("rounds", begin, int(EVERY_MS * MS), int(seconds * 1e3 / EVERY_MS), 0)
+        spans = [(name, *self.ask(name, self.settle + (LEAD / 1e9 + first if not i else 0))) for i, name in enumerate(names)]
+        rounds = high.answer(seconds + 60)["rounds"]
+        low.answer(seconds + 60)
+        found = {}
+        for name, since, until in spans:
+            times = [(done - launch) / 1e3 for launch, done in rounds if since <= begin + launch < until]
+            if not times:
+                raise Failure(f"{self.job} beside {self.low}: no launches while it asked for {name}")
+            found.setdefault(name, []).append(typical(times))
+        return {name: statistics.median(seen) for name, seen in found.items()}
+
+    def curve(self, numbers):
+        """@numbers: of SMs. All once, then `needed` and the two best others in turn: the best of several times is low by
+        chance. Not where `needed` is the best by far."""
+        times = self.measure(["needed", *numbers, "whole"], self.compares)
+        others = sorted(numbers, key=times.get)
+        if times["needed"] * CLEAR < times[others[0]]:
+            return Curve(times, ("needed",))
+        again = ("needed", *others[:2])
+        return Curve(times | self.measure([name for turn in range(self.turns) for name in again[:: -1 if turn % 2 else 1]], 0), again)
 
 
-def sweep(bench, places, lows, highs, sms, whole):
-    """As in FLEP's figure 16, each pair. @highs: HIGH to its jobs: plain, `whole`, `needed`. @whole: the GPU's SMs.
-    Clients that ask for a number of SMs are there for one HIGH at a time: MPS keeps some of very many waiting."""
-    pool, curves, until = pool_of(bench), {}, time.monotonic() + SWEEP_SECONDS
+def sweep(bench, lows, highs, numbers):
+    """As in FLEP's figure 16, each pair. @highs: jobs of clients that ask for `needed`."""
+    curves, until = {}, time.monotonic() + SWEEP_SECONDS
+    asked = [(a, b) for b in sorted(highs, key=lambda b: b not in dict(SHOWN)) for a in lows if a != b]
     try:
-        for b in sorted(highs, key=lambda b: b not in dict(SHOWN)):
-            several = {n: trivial(pool, b, NEEDED.name, n) for n in sms}
-            places.ensure(pool, "Weir", list(several.values()))
-            curves_of(bench, lows, b, {whole: highs[b][2], "needed": highs[b][2]} | several, whole, until, curves)
-            pool.leave("Weir", list(several.values()))
+        for a, b in asked:
+            if time.monotonic() > until:
+                break
+            found = curves[a, b] = Sweep(bench, lows[a], highs[b]).curve(numbers)
+            told = ", ".join(f"{name} {us:.1f} us" + "*" * (name in found.again) for name, us in found.times.items())
+            bench.report.add(f"{a}_{b}: needed against the best number of SMs", round(found.ratio, 3), "x", baselines=f"{told}; *: medians")
     finally:
-        asked = sum(a != b for a in lows for b in highs)
-        if len(curves) < asked:
-            bench.report.cut(f"the curves of {len(curves)} of {asked} pairs; none is begun after {SWEEP_SECONDS} s")
+        if len(curves) < len(asked):
+            bench.report.cut(f"the curves of {len(curves)} of {len(asked)} pairs; none is begun after {SWEEP_SECONDS} s")
         if curves:
-            judge_curves(bench, curves, sorted([*sms, whole]), whole)
+            judge_curves(bench, curves, numbers)
 
 
-def judge_curves(bench, curves, by_sms, whole):
-    """@curves: (LOW, HIGH) to HIGH's time by SMs."""
-    ratios = {pair: times["needed"] / min(times.values()) for pair, times in curves.items()}
+def judge_curves(bench, curves, by_sms):
+    """@curves: by (LOW, HIGH)."""
+    ratios = {pair: found.ratio for pair, found in curves.items()}
     bound = BOUNDS["needed against the best"]
     within, worst = sum(ratio <= bound.limit for ratio in ratios.values()), max(ratios, key=ratios.get)
     told = f"{within} of {len(ratios)} pairs within; mean {statistics.fmean(ratios.values()):.3f}x; worst {'_'.join(worst)}"
     bench.report.judge("needed against the best number of SMs, the worst pair", ratios[worst], bound, told)
     if bench.plots:
-        shown = {f"{a}_{b}": [times["needed"] / times[n] for n in by_sms] for (a, b), times in curves.items() if (b, a) in SHOWN}
+        shown = {f"{a}_{b}": [found.times["needed"] / found.times[n] for n in by_sms] for (a, b), found in curves.items() if (b, a) in SHOWN}
         plot.lines(bench.plots / f"{bench.report.experiment}-sms.svg", "HIGH's speed-up by SMs left to it (FLEP fig. 16)", "x", by_sms, shown)
 
 
@@ -231,25 +269,32 @@ class Around:
         self.rate = done / ((until - self.since) / 1e9)
 
 
+def slowest(log):
+    """Of a log of requests, as text: when (UTC) and us. They tell whether libweir compared something just then."""
+    requests = sorted((tuple(map(float, line.split())) for line in log.read_text().splitlines()), key=lambda request: -request[1])
+    return ", ".join(f"{datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%H:%M:%S.%f} {us:.0f}" for at, us in requests[:SLOWEST])
+
+
 def burst(bench, pool, tenant, low, extra):
     """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone."""
     seconds = length(bench, BLOCKS_SECONDS)
     blocks, warm_up = (2, 0) if bench.node.simulated else (BLOCKS, WARM_UP)
-    extra = ("--size", str(blocks), "--warm-up", str(warm_up), "--gap-min-us", "1000", "--gap-max-us", "2000", *extra)
+    log = pathlib.Path(ports.files(bench)) / f"{tenant.name}-{time.monotonic_ns()}.log"
+    extra = ("--size", str(blocks), "--warm-up", str(warm_up), "--gap-min-us", "1000", "--gap-max-us", "2000", "--log", str(log), *extra)
     client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True)
     client.wait_ready()
     if not low:
-        return client.result(), 0
+        return client.result() | {"slowest": slowest(log)}, 0
     with Around(pool, low, seconds + AROUND) as around:
         result = client.answer(seconds + 60)
     client.wait_end(60)
-    return result, around.rate
+    return result | {"slowest": slowest(log)}, around.rate
 
 
-def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate):
+def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate, told=""):
     """@rates, @p99s: temporal, spatial."""
     shown = f"alone {alone:.1f}/s, temporal {rates[0]:.1f}/s, spatial {rates[1]:.1f}/s"
-    bench.report.judge(f"{what}, LOW={low}: HIGH's p99 against alone", p99s[1], bound_p99, f"temporal {p99s[0]:.2f}x")
+    bench.report.judge(f"{what}, LOW={low}: HIGH's p99 against alone", p99s[1], bound_p99, f"temporal {p99s[0]:.2f}x{told}")
     bench.report.judge(f"{what}, LOW={low}: LOW's rate against temporal", rates[1] / rates[0], bound_rate, shown)
 
 
@@ -267,7 +312,8 @@ def few_blocks(bench, lows):
             both = [burst(bench, pool, tenant, low, extra) for tenant in (WHOLE, NEEDED)]
             p99s = [result["p99"] / alone["p99"] for result, _ in both]
             rates = [max(rate, 1e-9) for _, rate in both]
-            judge_service(bench, what, a, free[a], rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"])
+            told = f"; us of {both[1][0]['requests']} requests: alone {alone['median']:.0f}/{alone['p99']:.0f}, the slowest {both[1][0]['slowest']}"
+            judge_service(bench, what, a, free[a], rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"], told)
 
 
 class Requests:
@@ -336,7 +382,7 @@ def few_beside_large(bench, lows, parts):
     pool, short = pool_of(bench), bench.node.simulated
     of = ("NN", "MD") if short else tuple(papers.FLEP)
     highs = {b: [trivial(pool, b, copy) for copy in ("", WHOLE.name, NEEDED.name)] for b in of}
-    governed = [job for jobs in highs.values() for job in jobs[1:]]
+    governed = [job for jobs in highs.values() for job in jobs[1 if PAIRS in parts else 2 :]]
     places = Places(bench)
     places.ensure(pool, "Weir", list(lows.values()), True)
     places.ensure(pool, "Weir", governed)
@@ -347,7 +393,7 @@ def few_beside_large(bench, lows, parts):
             measure_pairs(bench, places, lows, highs)
     if CURVES in parts:
         with bench.report.guard(CURVES):
-            sweep(bench, places, lows, highs, *(((1,), 2) if short else (SMS, ALL)))
+            sweep(bench, lows, {b: jobs[2] for b, jobs in highs.items()}, (1, 2) if short else SMS)
     pool.leave("Weir", governed)
 
 

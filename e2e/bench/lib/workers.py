@@ -34,7 +34,7 @@ class Job:
     """@tenant: empty: a slot of its own, of the lowest level. @copy: distinguishes jobs that are otherwise the same. @us: a
     round is one launch of @kernel, with as many passes over its data as take so long; 0: a round is the whole
     benchmark. @latency: us, WEIR_PREEMPT_LATENCY_US; 0: unset. @elements: size of the input; 0: that of class @size.
-    @sms: WEIR_YIELD_SMS; 0: unset. @form: WEIR_FORM; empty: unset. @simulated: class of the input on the simulated GPU.
+    @form: WEIR_FORM; empty: unset. @simulated: class of the input on the simulated GPU.
     @brief: its kernels are too short for forms."""
 
     workload: str
@@ -45,7 +45,6 @@ class Job:
     us: int = 0
     latency: int = 0
     elements: int = 0
-    sms: int = 0
     form: str = ""
     simulated: str = "trivial"
     brief: bool = False
@@ -93,7 +92,7 @@ class WorkerPool:
         argv = [self.node.bench("worker"), *self.node.sizes, "--only", job.workload, "--class", size]
         argv += ["--kernel", job.kernel] if job.us else []
         argv += ["--size", str(job.elements)] if job.elements and not self.node.simulated else []
-        settings = {"WEIR_PREEMPT_LATENCY_US": job.latency, "WEIR_YIELD_SMS": job.sms, "WEIR_FORM": job.form}
+        settings = {"WEIR_PREEMPT_LATENCY_US": job.latency, "WEIR_FORM": job.form}
         env = {name: str(value) for name, value in settings.items() if weir and value}
         client = self.node.start(
             f"worker-{job.workload}", argv, tenant, weir, env=env, mps=mps, stdin=subprocess.PIPE
