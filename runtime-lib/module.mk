@@ -147,6 +147,9 @@ test-predict-ridge_LIBS     := -lcmocka -lm
 UNIT_TESTS += test-need-trial
 test-need-trial_SRC      := runtime-lib/tests/test-need-trial.c runtime-lib/gates/need-trial.c
 test-need-trial_LIBS     := -lcmocka
+UNIT_TESTS += test-need-probe
+test-need-probe_SRC      := runtime-lib/tests/test-need-probe.c runtime-lib/gates/need-probe.c runtime-lib/gates/need-compare.c
+test-need-probe_LIBS     := -lcmocka
 UNIT_TESTS += test-busy-period
 test-busy-period_SRC  := runtime-lib/tests/test-busy-period.c runtime-lib/gates/busy-period.c
 test-busy-period_LIBS := -lcmocka
@@ -194,7 +197,7 @@ UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/preempt/image.c
 test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
-LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-need-trial test-busy-period $(AUTOTUNER_TESTS) test-image \
+LIBWEIR_TESTS := test-protocol test-file test-mps-library test-predict-ridge test-need-trial test-need-probe test-busy-period $(AUTOTUNER_TESTS) test-image \
                  $(GUEST_TESTS) $(INSIDE_TESTS)
 $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 
