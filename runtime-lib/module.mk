@@ -165,7 +165,7 @@ FORMED_TESTS := test-first-launch test-preempt test-preempt-chains test-preempt-
 INSIDE_TESTS := test-ahead test-gates-beside test-loops test-overrun test-channel-groups test-expect test-expect-later test-stream-level \
                 test-stream test-thread test-memory-limit test-memory-context test-memory-agent test-memory-wait test-memory-code \
                 test-function test-function-answers test-function-origin test-function-end test-launch-path test-predict $(FORMED_TESTS) \
-                test-demand test-demand-pages test-demand-pages-change test-need-choice test-graph test-level-change test-profile
+                test-demand test-demand-pages test-demand-pages-change test-need-choice test-need-auto test-graph test-level-change test-profile
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -184,8 +184,8 @@ $(foreach t,test-ahead test-profile $(filter test-function%,$(INSIDE_TESTS)),$(e
 test-profile_SRC += runtime-lib/tests/formed.c
 $(foreach t,$(FORMED_TESTS),$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-expect test-expect-later,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/hinted.c))
-$(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-stream-level test-demand test-demand-pages test-demand-pages-change test-need-choice test-graph test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
-$(foreach t,test-demand-pages test-demand-pages-change test-need-choice test-graph,$(eval $t_SRC += runtime-lib/tests/needing.c))
+$(foreach t,test-channel-groups test-gates-beside test-loops test-overrun test-stream-level test-demand test-demand-pages test-demand-pages-change test-need-choice test-need-auto test-graph test-level-change test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
+$(foreach t,test-demand-pages test-demand-pages-change test-need-choice test-need-auto test-graph,$(eval $t_SRC += runtime-lib/tests/needing.c))
 $(foreach t,test-demand test-demand-pages-change,$(eval $t_SRC += runtime-lib/tests/catch.c))
 # Without the rest of libweir: the autotuner is pure.
 AUTOTUNER_TESTS := test-autotune-core test-autotune-trace test-autotune-profile

@@ -182,7 +182,7 @@ bool weir_profile_is_sane(const struct weir_profile *profile)
 	       geometry->shared <= SHARED_MAX && geometry->sms && geometry->sms <= SMS_MAX &&
 	       geometry->latency && geometry->latency <= LATENCY_MAX && !geometry->reserved0 &&
 	       profile->native && profile->native <= TIME_MAX &&
-	       profile->eviction_cost <= TIME_MAX && !profile->reserved0;
+	       profile->eviction_cost <= TIME_MAX && profile->yields <= WEIR_YIELDS_WHOLE;
 }
 
 void weir_header_init(struct weir_header *header, enum weir_message_type type, size_t size)

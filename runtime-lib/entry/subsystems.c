@@ -22,6 +22,7 @@
 #include "gates/expect.h"
 #include "gates/gate.h"
 #include "gates/level-change.h"
+#include "gates/need-auto.h"
 #include "gates/need-choice.h"
 #include "gates/priority.h"
 #include "gates/start.h"
@@ -69,6 +70,7 @@ const struct subsystem subsystems[] = {
 	 .forget = stream_forget, .fork = stream_fork},
 	{"sms", .settings = sms_settings, STATE(sms), .open = sms_open},
 	{"need choice", STATE(need_choices), .work = need_choice_work},
+	{"need auto", STATE(need_auto), .work = need_auto_work},
 	{"copies", .settings = copies_settings},
 	{"demand", STATE(demand), .stream_gone = demand_stream_gone, .work = demand_work,
 	 .forget = demand_drop, .stop = demand_drop},

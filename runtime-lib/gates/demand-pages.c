@@ -1,6 +1,7 @@
 #include "gates/demand-pages.h"
 
 #include "client/stream-level.h"
+#include "gates/need-auto.h"
 #include "gates/need-choice.h"
 
 #define MANY      65536u           /* more than any GPU has */
@@ -159,6 +160,21 @@ static uint32_t named(uint32_t yield)
 	return n <= WEIR_YIELD_NUMBER_MAX ? n : 0;
 }
 
+/* With WEIR_YIELD_AUTO. */
+static uint32_t need_by_itself(struct client *client, uint64_t blocks, uint64_t ahead)
+{
+	const struct sms *sms = sms_of(client);
+	enum need_way way = need_auto_way(client);
+	bool few = are_few(sms, (uint32_t)blocks);
+	uint32_t n = few ? (uint32_t)blocks : part_of(sms, way, 0);
+
+	if (way == NEED_WHOLE || !are_few(sms, n))
+		return SMS_WHOLE;
+	if (!few)
+		store_relaxed(&need_choices_of(client)->many, 1 + (int)way);
+	return few && way == NEED_PLACES && needs_places(ahead) ? n : n | SMS_APART;
+}
+
 /* An SM for each block, as the GPU places them while there are enough. On the fewest that hold the
  * blocks a kernel takes up to a third longer (H100). */
 kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding *binding,
@@ -167,11 +183,16 @@ kept_apart uint32_t sms_count(struct stream *stream, const struct level_binding 
 	struct sms *sms = sms_of(stream->client);
 	uint32_t yield = load_relaxed(&control_page(binding)->yield);
 	uint32_t percent = named(yield) ? 0 : yield - 1;
+	bool by_itself = need_is_auto(binding);
 
-	if (is_beside(stream) || atomic_load(&streams_have_levels) || percent > WEIR_YIELD_MORE_MAX)
+	if (is_beside(stream) || atomic_load(&streams_have_levels) ||
+	    (percent > WEIR_YIELD_MORE_MAX && !by_itself))
 		return SMS_WHOLE;
-	if (always)
+	if (always && !by_itself)
 		return always | SMS_APART;
+	if (by_itself)
+		return need_by_itself(stream->client, known == SMS_COUNTED ? count(geometry) : 0,
+				      ahead);
 	uint32_t n = known == SMS_COUNTED ? add_percent(count(geometry), percent) : 0;
 	if (!are_few(sms, n))
 		return need_of_many(stream->client, binding, percent);

@@ -1,6 +1,7 @@
 #include "gates/need-choice.h"
 
 #include "client/stream.h"
+#include "gates/need-auto.h"
 
 #include "weir/log.h"
 
@@ -91,6 +92,7 @@ void need_learn_period(struct client *client, bool whole, uint64_t ns)
 	int many = atomic_exchange(&choices->many, 0);
 	uint64_t way = whole ? NEED_WHOLE : (uint64_t)many - 1;
 
+	need_auto_ended(client, whole, begun - before, ns);
 	if (many && ns && begun > before && load_relaxed(&choices->measures))
 		atomic_store(&choices->period, ns / (begun - before) << 2 | way);
 }

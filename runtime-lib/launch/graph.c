@@ -1,6 +1,7 @@
 #include "launch/graph.h"
 
 #include "client/level-binding.h"
+#include "gates/need-auto.h"
 #include "memory/memory.h"
 
 #include "weir/base.h"
@@ -146,6 +147,13 @@ INSTANTIATES(cuGraphInstantiateWithFlags,
 INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (out, graph, parameters))
 INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, parameters))
 
+/* Whatever a launch is. */
+static bool needs_all(struct client *client, const struct level_binding *binding)
+{
+	return !load_relaxed(&control_page(binding)->yield) ||
+	       (need_is_auto(binding) && !load_relaxed(&need_auto_of(client)->met));
+}
+
 /* Asking about each node may take as long as the update, and a program may update a graph before
  * each launch. So it is done only where the answer matters. */
 static uint64_t blocks_updated(CUgraph graph)
@@ -153,8 +161,7 @@ static uint64_t blocks_updated(CUgraph graph)
 	struct client *client = driver_ready() ? client_here() : NULL;
 	const struct level_binding *binding = client ? atomic_load(&client->binding) : NULL;
 
-	return binding && !load_relaxed(&control_page(binding)->yield) ? UNKNOWN
-								       : blocks_of(graph, 0);
+	return binding && needs_all(client, binding) ? UNKNOWN : blocks_of(graph, 0);
 }
 
 /* @then: what is known afterwards. */

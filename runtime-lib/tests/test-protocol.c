@@ -164,7 +164,7 @@ static void profiles_are_checked_for_range(void **state)
 	INSANE(native = 0);
 	INSANE(native = UINT64_MAX);
 	INSANE(eviction_cost = UINT64_MAX);
-	INSANE(reserved0 = 1);
+	INSANE(yields = WEIR_YIELDS_WHOLE + 1);
 	INSANE(choices[0].chunk = 1);
 	INSANE(choices[0].ratio = 1);
 	INSANE(choices[1].form = WEIR_STATUS_FORMS);

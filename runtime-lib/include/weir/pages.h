@@ -113,6 +113,7 @@ enum weir_control_flags {
 };
 
 #define WEIR_YIELD_MORE_MAX   100u
+#define WEIR_YIELD_AUTO       255u
 #define WEIR_YIELD_NUMBER     65536u
 #define WEIR_YIELD_NUMBER_MAX 9999u
 
@@ -145,12 +146,12 @@ struct weir_control_page {
 	_Atomic uint64_t stopped_until;
 	/* What lower-level clients are to leave to this one. 0: the whole GPU. Else the SMs that
 	 * its launches need, one for each block or what is measured to be faster, and `yield` - 1
-	 * per cent more of them: at most WEIR_YIELD_MORE_MAX. Above WEIR_YIELD_NUMBER: launches of
-	 * few blocks get `yield` - WEIR_YIELD_NUMBER SMs. An older library takes that for the whole
-	 * GPU.
-	 */
+	 * per cent more of them: at most WEIR_YIELD_MORE_MAX. WEIR_YIELD_AUTO: the client finds
+	 * out which of both does. Above WEIR_YIELD_NUMBER: launches of few blocks get `yield` -
+	 * WEIR_YIELD_NUMBER SMs. An older library takes both for the whole GPU. */
 	_Atomic uint32_t yield;
-	uint32_t unused; /* 0 */
+	/* What earlier processes of the same program have found, as weir_profile.yields. */
+	_Atomic uint32_t yield_known;
 	/* Same-level clients run at the same time (MPS), and this one's launches have at most so
 	 * many blocks on an SM, at least 1: in the forms persistent and resumable, where the grid
 	 * has more blocks than that. From the next launch on. 0: as many as fit. WEIR_SM_WORKERS or
@@ -252,7 +253,13 @@ struct weir_status_page {
 	/* Times that a kernel left because all blocks of its loop waited, and ns until it was
 	 * launched again. */
 	_Atomic uint64_t loops_blocked, loops_blocked_time;
-	uint64_t unused1[6]; /* 0 */
+	/* With WEIR_YIELD_AUTO: lower levels must be able to leave a part of the GPU, as the client
+	 * asks for less than all, or is about to; what it has found beside those that work below
+	 * now, as weir_profile.yields; launches for which it has tried less, and ns that these have
+	 * lost at most. */
+	_Atomic uint32_t yield_asks, yield_found;
+	_Atomic uint64_t yield_tried, yield_lost;
+	uint64_t unused1[3]; /* 0 */
 	/* ns that a kernel has stayed on the GPU since gates closed behind it; the longest of the
 	 * client's streams. Not counted: while the hardware stops it. 0: there is none. */
 	_Atomic uint64_t overrun;
@@ -276,7 +283,7 @@ static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layo
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
 static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page layout");
 static_assert(offsetof(struct weir_control_page, yield) == 136, "page layout");
-static_assert(offsetof(struct weir_control_page, unused) == 140, "page layout");
+static_assert(offsetof(struct weir_control_page, yield_known) == 140, "page layout");
 static_assert(offsetof(struct weir_control_page, workers) == 144, "page layout");
 static_assert(offsetof(struct weir_control_page, company) == 148, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
@@ -298,7 +305,8 @@ static_assert(offsetof(struct weir_status_page, partial_leaves) == 384, "page la
 static_assert(offsetof(struct weir_status_page, unused) == 392, "page layout");
 static_assert(offsetof(struct weir_status_page, loops) == 424, "page layout");
 static_assert(offsetof(struct weir_status_page, loops_blocked) == 448, "page layout");
-static_assert(offsetof(struct weir_status_page, unused1) == 464, "page layout");
+static_assert(offsetof(struct weir_status_page, yield_asks) == 464, "page layout");
+static_assert(offsetof(struct weir_status_page, unused1) == 488, "page layout");
 static_assert(offsetof(struct weir_status_page, overrun) == 512, "page layout");
 static_assert(offsetof(struct weir_status_page, given_sms) == 520, "page layout");
 static_assert(offsetof(struct weir_status_page, worker_kernel) == 400, "page layout");

@@ -214,6 +214,16 @@ struct weir_profile_choice {
 	uint32_t ratio;   /* time relative to the native one, in millionths */
 };
 
+/* What lower levels may leave to a program's work without making it slower (gates/need-trial.h).
+ * Its geometry is one thread, its time that of a launch, and all choices are native. */
+enum weir_profile_yields {
+	WEIR_YIELDS_UNKNOWN,
+	WEIR_YIELDS_PLACES, /* places of blocks that end; for kernels of many blocks a third of the
+			     * SMs */
+	WEIR_YIELDS_SMS,    /* SMs of its own; for these half of the SMs */
+	WEIR_YIELDS_WHOLE,  /* the whole GPU */
+};
+
 #define WEIR_PROFILE_CHOICES 3
 
 struct weir_profile {
@@ -221,7 +231,7 @@ struct weir_profile {
 	uint64_t native;        /* ns */
 	uint64_t eviction_cost; /* ns; 0: not known */
 	uint32_t samples;       /* of the native kernel, that the time is from */
-	uint32_t reserved0;
+	uint32_t yields;        /* enum weir_profile_yields; of programs, not of kernels */
 	/* While nobody waits; same-level clients do; higher-level clients do. */
 	struct weir_profile_choice choices[WEIR_PROFILE_CHOICES];
 };
@@ -242,10 +252,11 @@ struct weir_profile_message {
 	uint8_t reserved[8];
 };
 
-/* The client has settled a kernel by its own measurement. Only of kernels with a PROFILE. */
+/* The client has settled a kernel by its own measurement. Only of kernels with a PROFILE, and of
+ * the client's program, of which the control page tells (WEIR_YIELD_AUTO). */
 struct weir_learned {
 	struct weir_header header;
-	uint8_t kernel[32]; /* as in its PROFILE */
+	uint8_t kernel[32]; /* as in its PROFILE; all 0: the program */
 	struct weir_profile profile;
 	uint8_t reserved[64];
 };
