@@ -208,7 +208,7 @@ static int check_rule(struct yaml_file *file, const yaml_node_t *node,
 		       : 0;
 }
 
-static const struct config_rule standard_rule = {.level = NO_LEVEL};
+static const struct config_rule standard_rule = {.level = NO_LEVEL, .yield = YIELD_AUTO};
 static const struct yaml_entry rule_entry = {sizeof(standard_rule), &standard_rule, rule_fields,
 					     check_rule};
 

@@ -104,8 +104,10 @@ bool session_welcome(struct session *session)
 		sessions->new_gpu(sessions, gpu);
 		r = make_client(session, gpu);
 	}
-	if (r == 0)
+	if (r == 0) {
+		profile_client_tell_program(sessions->profiles, session->client);
 		r = clients_welcome(session->client);
+	}
 	if (r < 0) {
 		snprintf(text, sizeof(text), "the agent has trouble: %s", strerror(-r));
 		return session_refuse(session, WEIR_REFUSED_INTERNAL, text);

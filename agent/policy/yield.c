@@ -11,6 +11,7 @@ static const struct {
 	const char *text;
 	uint32_t yield;
 } words[] = {
+	{"auto", YIELD_AUTO},
 	{"whole", YIELD_WHOLE},
 	{"needed", YIELD_NEEDED},
 };
@@ -73,4 +74,28 @@ const char *yield_format(uint32_t yield, char out[YIELD_TEXT_MAX])
 			snprintf(out, YIELD_TEXT_MAX, "%s", words[i].text);
 	}
 	return out;
+}
+
+static const char *const found_names[] = {
+	[WEIR_YIELDS_UNKNOWN] = "unknown",
+	[WEIR_YIELDS_PLACES] = "places",
+	[WEIR_YIELDS_SMS] = "sms",
+	[WEIR_YIELDS_WHOLE] = "whole",
+};
+#define FOUND_NAMES (sizeof(found_names) / sizeof(found_names[0]))
+
+const char *yield_found_name(uint32_t found)
+{
+	return found_names[found < FOUND_NAMES ? found : WEIR_YIELDS_UNKNOWN];
+}
+
+bool yield_found_parse(const char *name, uint32_t *out)
+{
+	for (uint32_t i = 0; i < FOUND_NAMES; i++) {
+		if (strcmp(name, found_names[i]) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
 }

@@ -1,5 +1,6 @@
 #include "profile/profile-client.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +9,10 @@
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
+#include "weir/file.h"
 #include "weir/log.h"
+
+#define COMMAND_LINE_MAX 4096 /* bytes that count */
 
 /* False: the client has no scope. Its pod is not known yet. */
 static bool key_of(const struct profile_service *service, const struct client *client,
@@ -21,6 +25,31 @@ static bool key_of(const struct profile_service *service, const struct client *c
 	bool in_pod = tenant->identity.in_pod && !service->standalone;
 	const char *scope = in_pod ? tenant->namespace_ : user;
 	return *scope && profile_key_make(out, scope, client->gpu->name, kernel);
+}
+
+/* The client's program with its arguments, by which another process of it is known. */
+static bool program_of(const struct client *client, struct digest *out)
+{
+	static const char salt[] = "weir program";
+	char bytes[sizeof(salt) + COMMAND_LINE_MAX], path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)client->pid);
+	memcpy(bytes, salt, sizeof(salt));
+	ssize_t n = file_read(AT_FDCWD, path, bytes + sizeof(salt), COMMAND_LINE_MAX);
+	return n > 0 && digest_bytes(out, bytes, sizeof(salt) + (size_t)n) == 0;
+}
+
+void profile_client_tell_program(struct profile_service *service, const struct client *client)
+{
+	struct weir_profile found[WEIR_PROFILE_KERNEL];
+	struct profile_key key;
+	struct digest program;
+
+	if (!service->on || !program_of(client, &program) ||
+	    !key_of(service, client, &program, &key) ||
+	    !profiles_known(&service->profiles, &key, (uint64_t)time(NULL), found))
+		return;
+	atomic_store(&client->pages.control->yield_known, found[0].yields);
 }
 
 int profile_client_tell(struct profile_service *service, const struct client *client, uint32_t id,
@@ -46,6 +75,13 @@ int profile_client_tell(struct profile_service *service, const struct client *cl
 	return r;
 }
 
+static bool is_program(const struct digest *kernel)
+{
+	static const struct digest program;
+
+	return memcmp(kernel, &program, sizeof(program)) == 0;
+}
+
 void profile_client_hear(struct profile_service *service, const struct client *client,
 			 const struct weir_learned *learned)
 {
@@ -53,7 +89,8 @@ void profile_client_hear(struct profile_service *service, const struct client *c
 	struct profile_key key;
 
 	memcpy(kernel.bytes, learned->kernel, sizeof(kernel.bytes));
-	if (!service->on || !key_of(service, client, &kernel, &key))
+	bool known = !is_program(&kernel) || program_of(client, &kernel);
+	if (!service->on || !known || !key_of(service, client, &kernel, &key))
 		return;
 	bool taken = profiles_learn(&service->profiles, &key, &learned->profile,
 				    (uint64_t)time(NULL), monotonic_now());

@@ -17,7 +17,9 @@ struct profile_service {
  * if there is nothing to be told, or the negative errno of a socket that takes no more. */
 int profile_client_tell(struct profile_service *service, const struct client *client, uint32_t id,
 			const struct digest *kernel);
-/* A client has settled a kernel. */
+/* What earlier processes of the client's program have found (weir_control_page.yield_known). */
+void profile_client_tell_program(struct profile_service *service, const struct client *client);
+/* A client has settled a kernel, or its program. */
 void profile_client_hear(struct profile_service *service, const struct client *client,
 			 const struct weir_learned *learned);
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "policy/yield.h"
+
 #include "weir/base.h"
 #include "weir/tickets.h"
 #include "weir/transform.h"
@@ -50,6 +52,8 @@ cJSON *profile_json_make(const struct profile *profile)
 	cJSON_AddNumberToObject(object, "nativeNanoseconds", (double)values->native);
 	cJSON_AddNumberToObject(object, "evictionNanoseconds", (double)values->eviction_cost);
 	cJSON_AddNumberToObject(object, "samples", values->samples);
+	if (values->yields)
+		cJSON_AddStringToObject(object, "yields", yield_found_name(values->yields));
 	cJSON_AddNumberToObject(object, "used", (double)profile->used);
 	cJSON *choices = cJSON_AddArrayToObject(object, "choices");
 	for (int i = 0; i < WEIR_PROFILE_CHOICES; i++)
@@ -145,6 +149,13 @@ static bool read_choices(const cJSON *object, struct weir_profile_choice *out)
 	return cJSON_GetArraySize(array) == WEIR_PROFILE_CHOICES;
 }
 
+static const char *text_of(const cJSON *object, const char *name, const char *standard)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+	return text ? text : standard;
+}
+
 static bool read_values(const cJSON *object, struct weir_profile *out)
 {
 	struct weir_profile_geometry *geometry = &out->geometry;
@@ -157,15 +168,9 @@ static bool read_values(const cJSON *object, struct weir_profile *out)
 	       read_u32(object, "latencyMicroseconds", &geometry->latency) &&
 	       read_u64(object, "nativeNanoseconds", &out->native) &&
 	       read_u64(object, "evictionNanoseconds", &out->eviction_cost) &&
-	       read_u32(object, "samples", &out->samples) && read_choices(object, out->choices) &&
-	       weir_profile_is_sane(out);
-}
-
-static const char *text_of(const cJSON *object, const char *name, const char *standard)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-	return text ? text : standard;
+	       read_u32(object, "samples", &out->samples) &&
+	       yield_found_parse(text_of(object, "yields", "unknown"), &out->yields) &&
+	       read_choices(object, out->choices) && weir_profile_is_sane(out);
 }
 
 const char *profile_json_read(const cJSON *object, const char *scope, struct profile_key *key,

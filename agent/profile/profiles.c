@@ -256,8 +256,8 @@ static bool contains(const struct weir_profile *list, unsigned n,
 	return false;
 }
 
-unsigned profiles_find(struct profiles *profiles, const struct profile_key *key, uint64_t used,
-		       struct weir_profile *out)
+unsigned profiles_known(struct profiles *profiles, const struct profile_key *key, uint64_t used,
+			struct weir_profile *out)
 {
 	struct profile_key everybody = *key;
 	struct profile_kernel *kernels[2];
@@ -275,6 +275,14 @@ unsigned profiles_find(struct profiles *profiles, const struct profile_key *key,
 			out[n++] = profile->values;
 		}
 	}
+	return n;
+}
+
+unsigned profiles_find(struct profiles *profiles, const struct profile_key *key, uint64_t used,
+		       struct weir_profile *out)
+{
+	unsigned n = profiles_known(profiles, key, used, out);
+
 	if (n)
 		profiles->counters.hits++;
 	else

@@ -91,6 +91,9 @@ bool profiles_learn(struct profiles *profiles, const struct profile_key *key,
  * @out, which has room for WEIR_PROFILE_KERNEL. */
 unsigned profiles_find(struct profiles *profiles, const struct profile_key *key, uint64_t used,
 		       struct weir_profile *out);
+/* The same, not counted as a look-up. */
+unsigned profiles_known(struct profiles *profiles, const struct profile_key *key, uint64_t used,
+			struct weir_profile *out);
 
 /* Forgets those of a scope (NULL: of all), and of a GPU's model (NULL: of all). Returns how many.
  */

@@ -10,6 +10,7 @@
 #include "policy/account.h"
 #include "policy/charge.h"
 #include "policy/policy.h"
+#include "policy/yield.h"
 #include "scheduler/gpu/max-blocking-time.h"
 #include "shm/region.h"
 #include "scheduler/record.h"
@@ -126,6 +127,7 @@ struct client {
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
 	uint32_t yield;      /* its container's */
+	bool yields_part;    /* client_yields_part(), at the last look */
 	uint64_t worked_at;  /* ns: it was last seen with work; 0: never, or it does not matter */
 	uint32_t workers;    /* on an SM, by hand; 0: the policy's */
 };
@@ -135,6 +137,13 @@ static inline bool client_is_concurrent(const struct client *client)
 {
 	return client->comes_concurrent ||
 	       atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
+}
+
+/* It asks lower levels for less than the whole GPU, or may do so soon. */
+static inline bool client_yields_part(const struct client *client)
+{
+	return client->yield == YIELD_AUTO ? atomic_load(&client->pages.status->yield_asks) != 0
+					   : client->yield != YIELD_WHOLE;
 }
 
 /* Its process is to end: reports/ending.h. */

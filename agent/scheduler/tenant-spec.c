@@ -65,6 +65,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 				   .wanted_yield = pod->yield,
 				   .wanted_rate = pod->min_rate,
 				   .compute_limit = read_compute(pod->compute_limit),
+				   .yield = YIELD_AUTO,
 				   .known = true};
 
 	spec.memory.share = container ? container->share : pod->least_share;
@@ -101,7 +102,7 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 	if (rule->compute_limit)
 		spec.wanted_compute = "of its rule";
 	spec.yield = rule->yield;
-	if (rule->yield)
+	if (rule->yield != YIELD_AUTO)
 		spec.wanted_yield = "of its rule";
 	spec.min_rate = rule->min_rate;
 	spec.min_rate_holds = true;
@@ -115,6 +116,7 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 struct tenant_spec tenant_spec_unknown(void)
 {
 	return (struct tenant_spec){.weight = WHOLE,
+				    .yield = YIELD_AUTO,
 				    .memory.full = MEMORY_FULL_DEFAULT,
 				    .wanted_weight = "",
 				    .wanted_latency = "",

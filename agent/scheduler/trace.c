@@ -235,7 +235,7 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 
 static int read_client(struct reader *reader)
 {
-	struct trace_client client = {.share = 100, .work = 5 * NS_PER_MS};
+	struct trace_client client = {.share = 100, .work = 5 * NS_PER_MS, .yield = YIELD_AUTO};
 	const char *name = word(reader, "a client's name");
 	uint32_t copies = 0;
 	char *option;

@@ -4,7 +4,7 @@
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
  *               [launch=DURATION] [overlap=DURATION] [sms=N] [min-rate=0.001..1]
- *               [yield=whole|needed|needed+N%|N]
+ *               [yield=auto|whole|needed|needed+N%|N]
  *               [fit=1..32] [needs=1..32] [arithmetic=0.001..1] [memory=0.001..1]
  *   work TIME NAME DURATION
  *   end TIME
@@ -15,12 +15,12 @@
  * to leave; with `never` they run to their end. `launch` is the length of each of its kernels;
  * without it all work launched at a time is one kernel. `overlap` is how much of each kernel's end
  * does not fill the GPU: under MPS another client's launch may begin then. `sms` is how many SMs
- * its kernels fill, `yield` what lower levels leave to it (policy/yield.h), `min-rate` the part of
- * its speed alone that it keeps (policy/min-rate.h). `fit` is how many blocks of its kernels an SM
- * holds, `needs` how many of these have almost all of its speed (all, if it is left out), and
- * `arithmetic` and `memory` which part of the GPU's it uses alone (sim/sim.h). `copies=3` makes
- * NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and are written like durations
- * (`end 1.5s`). */
+ * its kernels fill, `yield` what lower levels leave to it (policy/yield.h; `auto` if it is left
+ * out), `min-rate` the part of its speed alone that it keeps (policy/min-rate.h). `fit` is how many
+ * blocks of its kernels an SM holds, `needs` how many of these have almost all of its speed (all,
+ * if it is left out), and `arithmetic` and `memory` which part of the GPU's it uses alone
+ * (sim/sim.h). `copies=3` makes NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and
+ * are written like durations (`end 1.5s`). */
 #pragma once
 
 #include <stdbool.h>

@@ -43,6 +43,26 @@ static uint32_t company_of(const struct gpu *gpu, const struct client *client, u
 	return sum ? (uint32_t)(sum >> 32) | 1 : 0;
 }
 
+/* Whose clients ask for less changes only while they find out whether that does. */
+static void follow_asks(struct gpu *gpu)
+{
+	bool changed = false;
+
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
+		bool part = client_yields_part(client);
+		changed |= part != client->yields_part;
+		client->yields_part = part;
+	}
+	if (changed)
+		gpu_tell_spatial(gpu);
+}
+
+static bool is_looked_at(const struct gpu *gpu, const struct client *client)
+{
+	return client->yield != YIELD_WHOLE && client_is_concurrent(client) &&
+	       has_lower(gpu, client->level);
+}
+
 uint64_t yields_look(struct gpu *gpu, uint64_t now)
 {
 	bool any = false;
@@ -58,8 +78,9 @@ uint64_t yields_look(struct gpu *gpu, uint64_t now)
 		uint32_t of = company_of(gpu, client, now);
 		if (atomic_load(company) != of)
 			atomic_store(company, of);
-		any |= client->yield != YIELD_WHOLE && has_lower(gpu, client->level);
+		any |= is_looked_at(gpu, client);
 	}
+	follow_asks(gpu);
 	gpu->company_due = any ? now + YIELDS_BELOW_NS : 0;
 	return any ? gpu->company_due : POLICY_NEVER;
 }

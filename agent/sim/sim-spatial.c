@@ -7,12 +7,14 @@
 
 #include "weir/base.h"
 
-/* SMs that the client's demand asks for; 0: the whole GPU. As libweir counts them. */
+/* SMs that the client's demand asks for; 0: the whole GPU. As libweir counts them. Nobody's work is
+ * slower here because others run beside it, so less does for those that find out by themselves. */
 static uint32_t need_of(const struct sim *sim, const struct actor *actor)
 {
 	uint64_t sms = actor->traits->sms, all = sim->options->sms;
 	uint32_t yield = actor->traits->yield;
 
+	yield = yield == YIELD_AUTO ? YIELD_NEEDED : yield;
 	if (!sim->options->mps || !sms || yield == YIELD_WHOLE || 4 * sms > 3 * all)
 		return 0;
 	uint64_t most = yield > WEIR_YIELD_NUMBER ? all - 1 : 3 * all / 4;

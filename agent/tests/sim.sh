@@ -38,7 +38,7 @@ check "a bad overlap" refuses 'client a\nclient b overlap=2' '2: expected a dura
 check "a bad number of SMs" refuses 'client a sms=0' '1: expected a number from 1 to 65535, not `0`'
 check "a bad number of workers" refuses 'client a fit=33' '1: expected a number from 1 to 32, not `33`'
 check "a bad part of the GPU's memory" refuses 'client a memory=2' '1: expected a number above 0 and at most 1, with up to three decimals, not `2`'
-check "a bad yield" refuses 'client a sms=8 yield=half' '1: expected whole, needed, needed+N% with N from 0 to 100, or a number of SMs from 1 to 9999, not `half`'
+check "a bad yield" refuses 'client a sms=8 yield=half' '1: expected auto, whole, needed, needed+N% with N from 0 to 100, or a number of SMs from 1 to 9999, not `half`'
 check "a bad minimum rate" refuses 'client a always min-rate=1.5' '1: expected a number above 0 and at most 1, with up to three decimals, not `1.5`'
 check "a bad time to leave" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
 check "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'

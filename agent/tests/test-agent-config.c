@@ -139,7 +139,7 @@ static void test_everything(void **state)
 	assert_int_equal(config.rules[0].compute_limit, 25);
 	assert_int_equal(config.rules[0].yield, 26);
 	assert_int_equal(config.rules[0].min_rate, 800);
-	assert_int_equal(config.rules[1].yield, 0);
+	assert_int_equal(config.rules[1].yield, WEIR_YIELD_AUTO);
 	assert_int_equal(config.rules[0].latency_slo, 2000000);
 	assert_true(config.rules[0].memory == 8ull << 30);
 	assert_int_equal(config.rules[1].share, 0);
@@ -258,8 +258,8 @@ static const struct {
 	{"standalone: {rules: [{level: low, computeLimit: 0}]}",
 	 "f.yaml:1:49: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, yield: all}]}",
-	 "f.yaml:1:42: expected whole, needed, needed+N% with N from 0 to 100, or a number of SMs "
-	 "from 1 to 9999, not `all`"},
+	 "f.yaml:1:42: expected auto, whole, needed, needed+N% with N from 0 to 100, or a number of "
+	 "SMs from 1 to 9999, not `all`"},
 	{"standalone: {rules: [{level: low, minRate: 0}]}",
 	 "f.yaml:1:44: expected a number above 0 and at most 1, with up to three decimals, not "
 	 "`0`"},

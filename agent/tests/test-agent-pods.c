@@ -167,8 +167,17 @@ static void test_yield(void **state)
 	expect_status("\"smsNeeded\":0,\"smsLeft\":132,\"smsGiven\":132,\"leavesPart\":false");
 	say(yield, "half");
 	tell_changed(&agent);
+	assert_int_equal(fake.control->yield, WEIR_YIELD_AUTO);
+	expect_status("\"yieldRefused\":\"half\",\"yield\":\"auto\",\"yieldFound\":\"unknown\"");
+	atomic_store(&fake.status->yield_found, WEIR_YIELDS_SMS);
+	atomic_store(&fake.status->yield_tried, 1234);
+	atomic_store(&fake.status->yield_lost, 1500000000);
+	expect_status(
+		"\"yieldFound\":\"sms\",\"yieldTriedLaunches\":1234,\"yieldLostSeconds\":1.5");
+	say(yield, "whole");
+	tell_changed(&agent);
 	assert_int_equal(fake.control->yield, 0);
-	expect_status("\"yieldRefused\":\"half\",\"yield\":\"whole\"");
+	expect_status("\"yield\":\"whole\",\"smsNeeded\"");
 	end_pod(&fake);
 }
 

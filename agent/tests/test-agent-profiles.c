@@ -203,6 +203,48 @@ static char *command(const char *format, const char *argument)
 	return answer;
 }
 
+/* Of the test itself, whose processes all have one command line. */
+static void teach_program(const struct fake *fake, uint32_t yields)
+{
+	struct weir_learned message = {.profile = {.geometry = {{1, 1, 1}, {1, 1, 1}, 0, 132, 1, 0},
+						   .native = 40000,
+						   .yields = yields}};
+
+	weir_header_init(&message.header, WEIR_LEARNED, sizeof(message));
+	assert_int_equal(weir_message_send(fake->fd, &message, sizeof(message), NULL, 0), 0);
+	rig_pump();
+}
+
+static uint32_t known_of(uid_t uid)
+{
+	struct fake fake = join(uid);
+	uint32_t known = fake.control->yield_known;
+
+	fake_leave(&fake);
+	return known;
+}
+
+static void the_next_process_of_a_program_knows_what_does(void **state)
+{
+	(void)state;
+	struct fake fake = join(1);
+	assert_int_equal(fake.control->yield_known, WEIR_YIELDS_UNKNOWN);
+	teach_program(&fake, WEIR_YIELDS_SMS);
+	assert_int_equal(known_of(1), WEIR_YIELDS_SMS);
+	assert_int_equal(known_of(2), WEIR_YIELDS_UNKNOWN);
+	char *list = command("{\"command\": \"profiles\"%s}", "");
+	assert_non_null(strstr(list, "\"yields\":\"sms\""));
+	free(list);
+	teach_program(&fake, WEIR_YIELDS_WHOLE);
+	assert_int_equal(known_of(1), WEIR_YIELDS_WHOLE);
+	teach_program(&fake, WEIR_YIELDS_WHOLE + 1);
+	assert_int_equal(known_of(1), WEIR_YIELDS_WHOLE);
+	fake_leave(&fake);
+	agent_deinit(&agent);
+	rig_start(true);
+	assert_int_equal(known_of(1), WEIR_YIELDS_WHOLE);
+}
+
 static void an_administrator_moves_them(void **state)
 {
 	struct weir_profile_message profile;
@@ -274,6 +316,7 @@ int main(void)
 		AGENT_TEST(nonsense_is_refused_and_the_client_stays),
 		AGENT_TEST(profiles_outlive_the_agent),
 		AGENT_TEST(pods_share_them_by_namespace),
+		AGENT_TEST(the_next_process_of_a_program_knows_what_does),
 		AGENT_TEST(an_administrator_moves_them),
 		AGENT_TEST(long_lists_come_in_pages),
 	};

@@ -188,6 +188,26 @@ static void test_clients_know_who_works_below(void **state)
 	assert_int_equal(company_after(&now, 1), 0);
 }
 
+/* To leave a part of the GPU costs those below something: only while somebody asks for it. */
+static void test_those_that_find_out_ask_when_they_need_it(void **state)
+{
+	uint64_t now = loop_now();
+
+	(void)state;
+	add_concurrent(0, 0, 0);
+	add_concurrent(2, 2, YIELD_AUTO);
+	statuses[0].outstanding = 1;
+	assert_true(company_after(&now, 1));
+	assert_false(is_spatial(0));
+	statuses[2].yield_asks = 1;
+	company_after(&now, 1);
+	assert_true(is_spatial(0));
+	statuses[2].yield_asks = 0;
+	company_after(&now, 1);
+	assert_false(is_spatial(0));
+	clients[2].yield = 0;
+}
+
 /* The agent says `whole` for a libweir that does not. */
 static void test_older_clients_need_all(void **state)
 {
@@ -273,6 +293,7 @@ int main(void)
 		GPU_TEST(test_paused_client_keeps_its_part),
 		GPU_TEST(test_who_may_rely_on_whole),
 		GPU_TEST(test_clients_know_who_works_below),
+		GPU_TEST(test_those_that_find_out_ask_when_they_need_it),
 		GPU_TEST(test_older_clients_need_all),
 		GPU_TEST(test_sms_for_people),
 		GPU_TEST(test_sums_outlive_a_restart),

@@ -98,6 +98,7 @@ static const struct {
 	{NOTE_MIN_RATE, "1.1", "trusted", PROBLEM_INVALID, "above 0 and at most 1"},
 	{NOTE_MIN_RATE, "80%", "trusted", PROBLEM_INVALID, "the pod has none"},
 	{NOTE_MIN_RATE, "", "default", PROBLEM_INVALID, "is empty"},
+	{NOTE_YIELD, "auto", "default", FINE, ""},
 	{NOTE_YIELD, "whole", "default", FINE, ""},
 	{NOTE_YIELD, "needed", "default", FINE, ""},
 	{NOTE_YIELD, "needed+25%", "default", FINE, ""},

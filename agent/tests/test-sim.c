@@ -242,7 +242,8 @@ static void test_what_is_left(void **unused)
 	(void)unused;
 	assert_runs_beside();
 	assert_low_ran("", 0, 1, true);
-	assert_low_ran("sms=33", 0, 1, true);
+	assert_low_ran("sms=33", 1500 * US, 0, true);
+	assert_low_ran("sms=33 yield=auto", 1500 * US, 0, true);
 	assert_low_ran("sms=33 yield=whole", 0, 1, true);
 	assert_low_ran("yield=needed", 0, 1, true);
 	assert_low_ran("sms=33 yield=needed+100%", 1000 * US, 0, true);

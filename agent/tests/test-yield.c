@@ -13,6 +13,7 @@ static const struct {
 	uint32_t yield;
 	const char *again;
 } yields[] = {
+	{"auto", YIELD_AUTO, "auto"},
 	{"whole", YIELD_WHOLE, "whole"},       {"needed", YIELD_NEEDED, "needed"},
 	{"needed+0%", YIELD_NEEDED, "needed"}, {"needed+1%", 2, "needed+1%"},
 	{"needed+25%", 26, "needed+25%"},      {"needed+100%", 101, "needed+100%"},
@@ -24,6 +25,8 @@ static const char *const no_yields[] = {
 	"",
 	"all",
 	"Whole",
+	"default",
+	"auto+25%",
 	"whole ",
 	" needed",
 	"needed+",

@@ -102,6 +102,14 @@ static void describe_compute(cJSON *object, const struct client *client)
 	json_add_seconds(object, "computeThrottledSeconds", usage->limit.throttled);
 }
 
+/* What a client finds out by itself. */
+static void describe_found(cJSON *object, const struct weir_status_page *status)
+{
+	json_add_text(object, "yieldFound", yield_found_name(atomic_load(&status->yield_found)));
+	json_add_number(object, "yieldTriedLaunches", atomic_load(&status->yield_tried));
+	json_add_seconds(object, "yieldLostSeconds", atomic_load(&status->yield_lost));
+}
+
 /* SMs: only where clients run at the same time. */
 static void describe_yield(cJSON *object, const struct client *client)
 {
@@ -112,6 +120,8 @@ static void describe_yield(cJSON *object, const struct client *client)
 	if (tenant->yield_refused)
 		json_add_text(object, "yieldRefused", tenant->wanted_yield);
 	json_add_text(object, "yield", yield_format(tenant->yield, text));
+	if (tenant->yield == YIELD_AUTO)
+		describe_found(object, client->pages.status);
 	if (needed != SMS_UNKNOWN)
 		json_add_number(object, "smsNeeded", needed);
 	if (left != SMS_UNKNOWN)

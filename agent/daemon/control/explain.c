@@ -85,6 +85,30 @@ static void explain_sms(FILE *out, const struct client *client)
 			(unsigned long long)sms_given(client));
 }
 
+/* What it has found out by itself. */
+static void explain_found(FILE *out, const struct client *client)
+{
+	static const char *const texts[] = {
+		[WEIR_YIELDS_UNKNOWN] = "the whole GPU: it is not known whether less will do",
+		[WEIR_YIELDS_PLACES] =
+			"the SMs that it needs, and for short kernels places of blocks",
+		[WEIR_YIELDS_SMS] = "the SMs that it needs",
+		[WEIR_YIELDS_WHOLE] = "the whole GPU: with less it is slower",
+	};
+	const struct weir_status_page *status = client->pages.status;
+	uint32_t found = atomic_load(&status->yield_found);
+	uint64_t tried = atomic_load(&status->yield_tried);
+
+	if (client->tenant->yield != YIELD_AUTO || sms_needed(client) == SMS_UNKNOWN)
+		return;
+	fprintf(out, "    lower levels leave it %s\n",
+		texts[found < countof(texts) ? found : WEIR_YIELDS_UNKNOWN]);
+	if (tried)
+		fprintf(out,
+			"    it has tried less with %llu launches, which lost %.3f s at most\n",
+			(unsigned long long)tried, seconds(atomic_load(&status->yield_lost)));
+}
+
 static void explain_client(FILE *out, const struct client *client)
 {
 	const uint64_t *total = client->account.own.total;
@@ -119,6 +143,7 @@ static void explain_client(FILE *out, const struct client *client)
 			preemption_works(client) ? ": the hardware stops it meanwhile"
 						 : ", and no hardware preemption can stop it");
 	explain_sms(out, client);
+	explain_found(out, client);
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
 	else if (client->closed_ahead)
@@ -192,7 +217,7 @@ static void explain_tenant(FILE *out, struct tenant *tenant)
 	tenant_read(tenant);
 	fprintf(out, "container %s: level %s, by %s; weight %u\n", tenant->container,
 		config_level_name(tenant->level), tenant->reason, tenant->share);
-	if (tenant->yield != YIELD_WHOLE)
+	if (tenant->yield != YIELD_WHOLE && tenant->yield != YIELD_AUTO)
 		fprintf(out, "  asks lower levels to leave it the SMs that it needs: %s\n",
 			yield_format(tenant->yield, text));
 	for (const struct usage *usage = tenant->usages; usage; usage = usage->next)

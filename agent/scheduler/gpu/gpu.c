@@ -41,7 +41,8 @@ void gpu_tell_spatial(struct gpu *gpu)
 
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		spatial_add(&look, client->level,
-			    client->says_whole && client_is_concurrent(client), client->yield != 0);
+			    client->says_whole && client_is_concurrent(client),
+			    client_yields_part(client));
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		client_set_flag(client, WEIR_CONTROL_SPATIAL,
 				ever && client_is_concurrent(client) &&

@@ -179,7 +179,7 @@ never_holds=(
     "memory=8GB" "memory=1Mi" "memory=50%" "memory=none" "memory=2Pi" "weight=0" "weight=101" "weight=1.5" "compute-limit=0" "compute-limit=50%" "memory-full=Wait" "yield=all" "yield=needed+101%" "yield=needed 25%" "yield=0" "yield=10000" "min-rate=0" "min-rate=1.001" "min-rate=80%" "min-rate=.5" "prio=high" "latencySlo=2ms"
     "shares=101" "shares=150" "shares=250"
 )
-may_hold=("priority=critical" "latency-slo=2ms" "latency-slo=10s" "memory=8Gi" "memory=1.5G" "weight=100" "compute-limit=25" "memory-full=wait" "yield=needed" "yield=needed+25%" "yield=whole" "yield=16" "min-rate=0.8" "min-rate=0.05" "min-rate=1" "shares=99" "shares=800")
+may_hold=("priority=critical" "latency-slo=2ms" "latency-slo=10s" "memory=8Gi" "memory=1.5G" "weight=100" "compute-limit=25" "memory-full=wait" "yield=auto" "yield=needed" "yield=needed+25%" "yield=whole" "yield=16" "min-rate=0.8" "min-rate=0.05" "min-rate=1" "shares=99" "shares=800")
 
 # tried KIND WHAT: the API server's answer to a dry run of creating such a pod or Deployment.
 tried() {
