@@ -1,7 +1,8 @@
 """HIGH launches kernels of a few blocks above LOW's large ones. LOW leaves the whole GPU (temporal preemption, `yield:
 whole`), or only what HIGH needs (spatial, `yield: needed`): places of blocks that end, for short kernels, or SMs.
 First the trivial kernels of FLEP at a steady pace; then the same with more and more SMs left to them; then a
-service: bursts of a 20-block kernel, and ResNet-50."""
+service: bursts of a 20-block kernel, and ResNet-50. At last the same bursts of a pod that asks for neither: it finds out
+by itself which of both does, and the next process of it knows."""
 
 import dataclasses
 import datetime
@@ -26,15 +27,17 @@ BOUNDS = {
     "less overhead, mean": at_least(31), "less overhead, best": at_least(41), "HIGH's time, mean": at_most(1.03),
     "needed against the best": at_most(1.03), "20 blocks, p99": at_most(1.1), "20 blocks, LOW's rate": at_least(1.3, "x"),
     "ResNet-50, p99": at_most(1.1), "ResNet-50, LOW's rate": at_least(1.3, "x"),
+    "default, HIGH": at_most(1.03), "default, tried": at_most(1.0, " %"),
 }  # fmt: skip
 BASELINES = ("LOW alone", "HIGH alone", "MPS", "temporal preemption")
 WAYS = "MPS", "temporal", "spatial"
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 
-WHOLE, NEEDED = Tenant("leave-whole", "high"), Tenant("leave-needed", "high", yields="needed")
-TENANTS = (*SLOTS, WHOLE, NEEDED)
-PARTS = PAIRS, CURVES, SERVICE, NETWORKS = "pairs", "curves", "service", "networks"  # of --parts
+WHOLE, NEEDED = Tenant("leave-whole", "high", yields="whole"), Tenant("leave-needed", "high", yields="needed")
+ITSELF = Tenant("finds-out", "high")
+TENANTS = (*SLOTS, WHOLE, NEEDED, ITSELF)
+PARTS = PAIRS, CURVES, SERVICE, NETWORKS, DEFAULT = "pairs", "curves", "service", "networks", "default"  # of --parts
 
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
 EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
@@ -57,6 +60,7 @@ SLOWEST = 5  # requests that are told
 GAP_MS, REQUESTS_SECONDS, TURNS = 8, 1.0, 6  # of requests: alone and in each way, in turns, since the host varies
 REQUESTS_COMPARE, REQUESTS_SETTLE = 3.5, 0.3  # before the first spatial ones: HIGH finds out whether a part of the SMs will do; before others
 AROUND = 0.5  # seconds of LOW's work behind the service beside it
+FIND_SECONDS = 60  # of a service that finds out by itself whether it needs the whole GPU
 
 
 class Places:
@@ -275,9 +279,9 @@ def slowest(log):
     return ", ".join(f"{datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%H:%M:%S.%f} {us:.0f}" for at, us in requests[:SLOWEST])
 
 
-def burst(bench, pool, tenant, low, extra):
-    """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone."""
-    seconds = length(bench, BLOCKS_SECONDS)
+def burst(bench, pool, tenant, low, extra, seconds=BLOCKS_SECONDS, at_end=None):
+    """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone. @at_end: while they end."""
+    seconds = length(bench, seconds)
     blocks, warm_up = (2, 0) if bench.node.simulated else (BLOCKS, WARM_UP)
     log = pathlib.Path(ports.files(bench)) / f"{tenant.name}-{time.monotonic_ns()}.log"
     extra = ("--size", str(blocks), "--warm-up", str(warm_up), "--gap-min-us", "1000", "--gap-max-us", "2000", "--log", str(log), *extra)
@@ -286,6 +290,9 @@ def burst(bench, pool, tenant, low, extra):
     if not low:
         return client.result() | {"slowest": slowest(log)}, 0
     with Around(pool, low, seconds + AROUND) as around:
+        if at_end:
+            time.sleep(0.9 * seconds)
+            at_end()
         result = client.answer(seconds + 60)
     client.wait_end(60)
     return result | {"slowest": slowest(log)}, around.rate
@@ -298,12 +305,17 @@ def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate, t
     bench.report.judge(f"{what}, LOW={low}: LOW's rate against temporal", rates[1] / rates[0], bound_rate, shown)
 
 
+def calibrated(bench):
+    """Iterations of the service's kernel."""
+    if bench.node.simulated:
+        return 16
+    argv = [bench.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
+    return int(bench.node.start("calibrate", argv, WHOLE.name, False).result())
+
+
 def few_blocks(bench, lows):
     """A service with a kernel of BLOCKS blocks: each launched, and a request's kernels in a graph."""
-    pool, iterations = pool_of(bench), 16
-    if not bench.node.simulated:
-        argv = [bench.node.program("burst"), "--gpu", "--size", str(BLOCKS), "--calibrate", "--length-us", str(BLOCKS_US)]
-        iterations = int(bench.node.start("calibrate", argv, WHOLE.name, False).result())
+    pool, iterations = pool_of(bench), calibrated(bench)
     free = {a: beside(bench, "Weir", low, None)[1] for a, low in lows.items()}
     for what, graph in ((f"{BLOCKS} blocks", ()), (f"{BLOCKS} blocks in a graph", ("--replays",))):
         extra = ("--iterations", str(iterations), *graph)
@@ -314,6 +326,30 @@ def few_blocks(bench, lows):
             rates = [max(rate, 1e-9) for _, rate in both]
             told = f"; us of {both[1][0]['requests']} requests: alone {alone['median']:.0f}/{alone['p99']:.0f}, the slowest {both[1][0]['slowest']}"
             judge_service(bench, what, a, free[a], rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"], told)
+
+
+def by_itself(bench, lows):
+    """The service without a yield: what it finds out, what that costs while it does, and what a second process of it has."""
+    pool, extra = pool_of(bench), ("--iterations", str(calibrated(bench)))
+    for a, low in lows.items():
+        said = []
+
+        def look():
+            said.extend(client for client in bench.node.status() if client["yield"] == "auto" and client["level"])
+
+        finding, rate = burst(bench, pool, ITSELF, low, extra, FIND_SECONDS, look)
+        ways = {tenant.name: burst(bench, pool, tenant, low, extra) for tenant in (WHOLE, NEEDED, ITSELF)}
+        whole, settled = (ways[tenant.name] for tenant in (WHOLE, ITSELF))
+        told = ", ".join(f"{name} {result['median']:.0f}/{result['p99']:.0f} us and {of:.1f}/s" for name, (result, of) in ways.items())
+        told += f"; while it finds out {finding['median']:.0f}/{finding['p99']:.0f} us and {rate:.1f}/s"
+        found = said[0] if said else {"yieldFound": "?", "yieldTriedLaunches": 0, "yieldLostSeconds": 0, "launches": 1}
+        bench.report.add(f"default, LOW={a}: it finds that this does", found["yieldFound"], baselines=f"medians, p99s, LOW's rates: {told}")
+        for which in ("median", "p99"):
+            bench.report.judge(f"default, LOW={a}: HIGH's {which} against whole", settled[0][which] / whole[0][which], BOUNDS["default, HIGH"])
+            bench.report.judge(f"default, LOW={a}: the same, while it finds out", finding[which] / whole[0][which], BOUNDS["default, HIGH"])
+        tried = 100 * found["yieldTriedLaunches"] / max(1, found["launches"])
+        bench.report.judge(f"default, LOW={a}: launches tried with less", tried, BOUNDS["default, tried"], f"lost {found['yieldLostSeconds']:.3f} s at most")
+        bench.report.add(f"default, LOW={a}: LOW's rate against whole", round(settled[1] / max(whole[1], 1e-9), 2), "x")
 
 
 class Requests:
@@ -412,6 +448,9 @@ def run(bench):
     if SERVICE in parts:
         with bench.report.guard(SERVICE):
             few_blocks(bench, some)
+    if DEFAULT in parts:
+        with bench.report.guard(DEFAULT):
+            by_itself(bench, some)
     if NETWORKS not in parts:
         return
     if not importlib.util.find_spec("torch") or short:
