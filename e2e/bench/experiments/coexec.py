@@ -178,12 +178,13 @@ def measure_queue(bench, kernels, ms, what, orders, times=1, told=""):
 
 
 def judge_queue(bench, what, ratios, n, told):
-    """@n: orders of arrival. Judged is the last time that all of them came."""
-    first, last = ratios[:n], ratios[n:] or ratios
-    mean, sequential = (statistics.fmean(column) for column in zip(*last))
-    text = [f"{len(last)} orders of arrival; sequential over coexec {sequential:.2f}x; pairs that ran together before are remembered"]
-    if last is not ratios:
-        text.append(f"the first time, while pairs are learned, {statistics.fmean(r for r, _ in first):.2f}x, {min(r for r, _ in first):.2f}x at least")
+    """@n: orders of arrival. Judged is the first time that all of them came, with the searches in it, as in FlexSched's figure 8."""
+    first, later = ratios[:n], ratios[n:]
+    mean, sequential = (statistics.fmean(column) for column in zip(*first))
+    text = [f"{len(first)} orders of arrival, {min(r for r, _ in first):.2f}x at least; sequential over coexec {sequential:.2f}x; pairs that ran "
+            "together before are remembered"]  # fmt: skip
+    if later:
+        text.append(f"again, when pairs are known, {statistics.fmean(r for r, _ in later):.2f}x")
     bench.report.judge(f"{what}: time under MPS over that under coexec, mean", mean, BOUNDS["queue"], "; ".join(filter(None, [*text, told])))
 
 
