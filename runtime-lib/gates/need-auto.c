@@ -11,9 +11,17 @@
 #define LAUNCHES_MAX  ((1ull << LAUNCHES_BITS) - 1)
 #define NS_MAX        ((1ull << (64 - WAY_BITS - LAUNCHES_BITS)) - 1) /* 73 minutes */
 
-static_assert((int)WEIR_YIELDS_PLACES == 1 + (int)NEED_PLACES &&
-		      (int)WEIR_YIELDS_WHOLE == 1 + (int)NEED_WHOLE,
-	      "what is found is 1 + a way");
+static const enum need_way ways[] = {
+	[WEIR_YIELDS_UNKNOWN] = NEED_WHOLE,
+	[WEIR_YIELDS_PLACES] = NEED_PLACES,
+	[WEIR_YIELDS_SMS] = NEED_APART,
+	[WEIR_YIELDS_WHOLE] = NEED_WHOLE,
+};
+static const enum weir_profile_yields results[NEED_WAYS] = {
+	[NEED_PLACES] = WEIR_YIELDS_PLACES,
+	[NEED_APART] = WEIR_YIELDS_SMS,
+	[NEED_WHOLE] = WEIR_YIELDS_WHOLE,
+};
 
 struct need_auto need_auto_table[CLIENTS_MAX];
 
@@ -59,8 +67,7 @@ void need_auto_ended(struct client *client, bool whole, uint64_t launches, uint6
 
 static enum weir_profile_yields yields_of(const struct need_probe *probe)
 {
-	return probe->settled ? (enum weir_profile_yields)(1 + (int)probe->usual)
-			      : WEIR_YIELDS_UNKNOWN;
+	return probe->settled ? results[probe->usual] : WEIR_YIELDS_UNKNOWN;
 }
 
 /* What does beside all companies so far. */
@@ -108,8 +115,7 @@ static void meet(struct need_auto *state, const struct level_binding *binding, u
 	if (company->number != number) {
 		enum weir_profile_yields known = expected(state, binding);
 		company->number = number;
-		need_probe_begin(&company->probe, known != WEIR_YIELDS_UNKNOWN,
-				 known ? (enum need_way)(known - 1) : NEED_WHOLE, now);
+		need_probe_begin(&company->probe, known != WEIR_YIELDS_UNKNOWN, ways[known], now);
 	}
 	/* A turn beside others ends here. */
 	if (state->now && state->now != company)

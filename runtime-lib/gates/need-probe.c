@@ -87,10 +87,16 @@ static void settle(struct need_probe *probe, enum need_way way, uint64_t now)
 	rest(probe, probe->rest, now);
 }
 
+/* The next rival. Packing is left to need-choice.h: it is of one kernel. */
+static enum need_way dearer(enum need_way way)
+{
+	return way == NEED_PLACES ? NEED_APART : NEED_WHOLE;
+}
+
 /* Returns whether there is a result. */
 static bool judge(struct need_probe *probe, enum need_verdict verdict, uint64_t now)
 {
-	enum need_way next = (enum need_way)(probe->rival + 1);
+	enum need_way next = dearer(probe->rival);
 	bool over = verdict == NEED_AS_FAST || (verdict == NEED_SLOWER && next == NEED_WHOLE);
 
 	if (over) {

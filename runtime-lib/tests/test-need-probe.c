@@ -80,12 +80,18 @@ struct work {
 };
 
 static const struct work works[] = {
-	{"as fast", {1, 1, 1}, NEED_PLACES},
-	{"faster with SMs of its own", {1.2, 0.97, 1}, NEED_APART},
-	{"slower by 7 %", {1.07, 1.07, 1}, NEED_WHOLE},
-	{"slower by a tenth", {1.1, 1.1, 1}, NEED_WHOLE},
-	{"slower by half", {1.5, 1.3, 1}, NEED_WHOLE},
-	{"much slower", {5, 3, 1}, NEED_WHOLE},
+	{"as fast", {[NEED_PLACES] = 1, [NEED_APART] = 1, [NEED_WHOLE] = 1}, NEED_PLACES},
+	{"faster with SMs of its own",
+	 {[NEED_PLACES] = 1.2, [NEED_APART] = 0.97, [NEED_WHOLE] = 1},
+	 NEED_APART},
+	{"slower by 7 %",
+	 {[NEED_PLACES] = 1.07, [NEED_APART] = 1.07, [NEED_WHOLE] = 1},
+	 NEED_WHOLE},
+	{"slower by a tenth",
+	 {[NEED_PLACES] = 1.1, [NEED_APART] = 1.1, [NEED_WHOLE] = 1},
+	 NEED_WHOLE},
+	{"slower by half", {[NEED_PLACES] = 1.5, [NEED_APART] = 1.3, [NEED_WHOLE] = 1}, NEED_WHOLE},
+	{"much slower", {[NEED_PLACES] = 5, [NEED_APART] = 3, [NEED_WHOLE] = 1}, NEED_WHOLE},
 };
 
 static struct need_probe probe;
