@@ -1,6 +1,6 @@
 /* What a pod asks lower-level clients to leave to it while it has work: the whole GPU, the SMs that
- * its launches need, and some per cent more of them, a number of SMs, or what its clients find out by
- * themselves. As a number, as in the control page (weir/protocol.h). Pure. */
+ * its launches need, and some per cent more of them, a number of SMs, or what its clients find out
+ * by themselves. As a number, as in the control page (weir/protocol.h). Pure. */
 #pragma once
 
 #include <stdbool.h>

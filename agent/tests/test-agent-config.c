@@ -258,8 +258,8 @@ static const struct {
 	{"standalone: {rules: [{level: low, computeLimit: 0}]}",
 	 "f.yaml:1:49: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, yield: all}]}",
-	 "f.yaml:1:42: expected auto, whole, needed, needed+N% with N from 0 to 100, or a number of "
-	 "SMs from 1 to 9999, not `all`"},
+	 "f.yaml:1:42: expected auto, whole, needed, needed+N% with N from 0 to 100, or a number "
+	 "of SMs from 1 to 9999, not `all`"},
 	{"standalone: {rules: [{level: low, minRate: 0}]}",
 	 "f.yaml:1:44: expected a number above 0 and at most 1, with up to three decimals, not "
 	 "`0`"},

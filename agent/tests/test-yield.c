@@ -14,11 +14,16 @@ static const struct {
 	const char *again;
 } yields[] = {
 	{"auto", YIELD_AUTO, "auto"},
-	{"whole", YIELD_WHOLE, "whole"},       {"needed", YIELD_NEEDED, "needed"},
-	{"needed+0%", YIELD_NEEDED, "needed"}, {"needed+1%", 2, "needed+1%"},
-	{"needed+25%", 26, "needed+25%"},      {"needed+100%", 101, "needed+100%"},
-	{"needed+0025%", 26, "needed+25%"},    {"1", WEIR_YIELD_NUMBER + 1, "1"},
-	{"16", WEIR_YIELD_NUMBER + 16, "16"},  {"9999", WEIR_YIELD_NUMBER + 9999, "9999"},
+	{"whole", YIELD_WHOLE, "whole"},
+	{"needed", YIELD_NEEDED, "needed"},
+	{"needed+0%", YIELD_NEEDED, "needed"},
+	{"needed+1%", 2, "needed+1%"},
+	{"needed+25%", 26, "needed+25%"},
+	{"needed+100%", 101, "needed+100%"},
+	{"needed+0025%", 26, "needed+25%"},
+	{"1", WEIR_YIELD_NUMBER + 1, "1"},
+	{"16", WEIR_YIELD_NUMBER + 16, "16"},
+	{"9999", WEIR_YIELD_NUMBER + 9999, "9999"},
 };
 
 static const char *const no_yields[] = {
