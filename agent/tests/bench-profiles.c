@@ -76,6 +76,7 @@ static void keep(const char *path, const uint8_t *bytes, size_t size)
 
 int main(int argc, char **argv)
 {
+	const size_t median = ROUNDS / 2, p99 = ROUNDS / 100 * 99;
 	struct profiles profiles = {0}, again = {0};
 	size_t before = mallinfo2().uordblks, size;
 
@@ -93,9 +94,8 @@ int main(int argc, char **argv)
 	printf("{\"profiles\": %u, \"bytes\": %zu, \"lookup_us\": %.3f, \"lookup_p99_us\": %.3f, "
 	       "\"lookup_max_us\": %.3f, \"hits\": %.2f, \"file_bytes\": %zu, \"format_ms\": %.2f, "
 	       "\"parse_ms\": %.2f}\n",
-	       profiles.n, bytes, took[ROUNDS / 2] / 1e3, took[ROUNDS / 100 * 99] / 1e3,
-	       took[ROUNDS - 1] / 1e3, hits, size, (double)(formatted - began) / 1e6,
-	       (double)(parsed - formatted) / 1e6);
+	       profiles.n, bytes, took[median] / 1e3, took[p99] / 1e3, took[ROUNDS - 1] / 1e3, hits,
+	       size, (double)(formatted - began) / 1e6, (double)(parsed - formatted) / 1e6);
 	free(file);
 	profiles_deinit(&profiles);
 	profiles_deinit(&again);
