@@ -114,14 +114,14 @@ static void *launch(void *data)
 }
 
 /* The first ticket polls, then a look, which makes a warp the one that looks for the block. It
- * learns of the demand later. */
-static void leave_in_order(void **state)
+ * learns of the demand later. Returns by how many rounds the other one was behind it. */
+static uint32_t leave(void)
 {
+	const struct shared *shared = &world.shared;
 	pthread_t thread;
-	uint32_t fewer, more;
 	uint64_t first;
 
-	(void)state;
+	memset(&world, 0, offsetof(struct world, saves));
 	prepare();
 	assert_int_equal(pthread_create(&thread, NULL, launch, NULL), 0);
 	WAIT((first = next_poll()));
@@ -130,15 +130,34 @@ static void leave_in_order(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(world.error, 0);
 	assert_int_equal(world.words.evictions, 1);
-	fewer = world.shared.rounds[0] < world.shared.rounds[1] ? 0 : 1;
-	more = 1 - fewer;
-	assert_true(world.shared.rounds[more] > world.shared.rounds[fewer] + MANY);
+	uint32_t one = shared->rounds[0], other = shared->rounds[1];
+	return one > other ? one - other : other - one;
+}
+
+static void resume(void)
+{
 	world.demand = 0;
 	world.shared.may_end = 1;
 	world.hidden.fresh = 0;
 	launch(NULL);
 	assert_int_equal(world.error, 0);
 	assert_int_equal(world.words.done, 1);
+	free(world.saves);
+	world.saves = NULL;
+}
+
+/* A loaded machine may keep the thread from running until both warps are to look. */
+static void leave_in_order(void **state)
+{
+	unsigned tries = 20;
+	uint32_t behind;
+
+	(void)state;
+	do {
+		behind = leave();
+		resume();
+	} while (behind <= MANY && --tries);
+	assert_true(behind > MANY);
 }
 
 int main(void)
