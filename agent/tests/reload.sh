@@ -86,7 +86,7 @@ tell() {
     echo "$1" | CUDA_MPS_PIPE_DIRECTORY=$dir/mps/$gpu1/pipe "$B/bin/sim-mps-control"
 }
 
-port=$((20000 + $$ % 12000)) # below the ports that the kernel gives to others
+port=$(python3 e2e/bench/lib/free_port.py)
 mkdir -p "$dir/etc"
 ln -s ..data/agent.yaml "$dir/etc/agent.yaml"
 publish 'policy: hpf'

@@ -58,7 +58,7 @@ check "or it says what is wrong" says_what_is_wrong guide copy_file "$work/nowhe
 check "a timer and a function of the host" three_ticks
 check "a long computation" prints 512 guide random_steps ""
 
-port=$((20000 + $$ % 20000))
+port=$(python3 e2e/bench/lib/free_port.py)
 timeout 120 "$work/loop" "$work/guide.ptx" echo "127.0.0.1:$port" >"$work/answered" &
 server=$!
 check "a server listens" eventually 30 listens

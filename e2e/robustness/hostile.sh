@@ -15,7 +15,7 @@ cat >>"$work/agent.yaml" <<END
 logLevel: debug
 END
 export WEIR_SIM_GPUS=2
-WEIR_METRICS_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+WEIR_METRICS_PORT=$(python3 e2e/bench/lib/free_port.py)
 export WEIR_METRICS_PORT
 sed -i "s/^metrics:.*/metrics: {address: \"127.0.0.1:$WEIR_METRICS_PORT\"}/" "$work/agent.yaml"
 check "the agent is up" start_agent

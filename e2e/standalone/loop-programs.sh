@@ -19,9 +19,6 @@ run() { # PROGRAM OPTION...
 of_server() { # FILTER
     [ "$(status "first(.clients[] | select(.command == \"loop-server\")) | $1" 2>/dev/null)" = true ]
 }
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
 
 check "the agent is up" start_agent
 start_busy
@@ -33,7 +30,7 @@ for program in grep images tokens file-read; do
 done
 check "a long loop" run ports --only lava-md --way loop --class small --repeat 20 --iterations 1
 for service in echo matmul kv; do
-    port=$(free_port)
+    port=$(python3 e2e/bench/lib/free_port.py)
     rm -f "$work/files"/{ready,stop}
     run server --service $service --way loop --port "$port" --ready-file "$work/files/ready" --stop-file "$work/files/stop" &
     server=$!

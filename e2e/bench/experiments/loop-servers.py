@@ -15,6 +15,7 @@ import throttles
 import turnarounds
 from bursts import HIGH, LOW
 from experiment import MPS
+from free_port import free_port
 from report import at_least, at_most
 from servers import quantile
 from workers import LEAD, SLOTS, Job, Worker, pool_of, progress
@@ -189,7 +190,7 @@ def lava_md(bench):
 
 @contextlib.contextmanager
 def matmul(bench):
-    port = ports.free_port()
+    port = free_port()
     with leaving(bench, "loop-server", service="matmul", way="loop", port=port, **ports.blocks(bench, "matmul")) as client:
         asking = ports.start_asking(bench, "matmul", port, ENDLESS, CONNECTIONS)
         asking.wait_ready()

@@ -4,11 +4,11 @@ servers with TCP clients."""
 import contextlib
 import dataclasses
 import os
-import socket
 import statistics
 
 from bursts import LOW
 from experiment import MPS
+from free_port import free_port
 
 TIMES = 3  # runs of a program; the median counts
 TIMEOUT = 240  # seconds
@@ -51,12 +51,6 @@ def blocks(bench, work):
 def under_mps(bench, weir):
     """Whether a client is under the MPS daemon, if one runs: in the mode timeslice, those with Weir are not."""
     return not weir or bench.mode == MPS
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def processors(n):

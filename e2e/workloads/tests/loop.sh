@@ -95,12 +95,8 @@ assert list(rates) == ["loop", "host", "link"] and all(len(each) == 2 and min(ea
 check "no files are left" test -z "$(find "$tmp/files" -type f ! -name 'text-*')"
 
 # Servers on loopback.
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 serve() { # OPTION...
-    port=$(free_port)
+    port=$(python3 e2e/bench/lib/free_port.py)
     rm -f "$tmp/ready" "$tmp/stop"
     timeout 120 "$B/bench/loop-server" --port "$port" --ready-file "$tmp/ready" --stop-file "$tmp/stop" "$@" \
         >"$tmp/server" 2>&1 &
