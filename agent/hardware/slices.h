@@ -14,14 +14,15 @@
  *    request of 0.3 ms took 1 ms (H100). Who comes from above waits for its slice, or for the end
  *    of its work.
  *  - Where a policy holds nobody, same-level clients below others get slices by weight as well, as
- *    short as the driver's: who comes waits for one of them. So do clients of one container while
- *    several of them work: they are not held for each other (scheduler/siblings.h).
+ *    short as the driver's: a client that comes waits for one of them. So do clients of one
+ *    container while several of them work: they are not held for each other (scheduler/siblings.h).
  *  - A client with nobody above gets so long a slice that it is never interrupted by those below.
  *  - A client alone gets a longer slice than the driver's, if others may come below it. The agent
  *    learns of a newcomer when its context is made, which takes 40 ms. Meanwhile a request of 3.3
  *    ms took 0.52 ms longer than alone, and 0.14 ms longer from then on (H100, slices of 2048 us):
- *    the difference is what a switch within the request costs. Who comes above waits for the end of
- *    that slice while its context is made, so it is no longer than those of same-level clients.
+ *    the difference is what a switch within the request costs. A higher-level client waits for the
+ *    end of that slice while its context is made, so it is no longer than those of same-level
+ *    clients.
  *  - Same-level clients with nobody above get slices by weight, together 10 ms for each of them.
  *    On top of each comes what restoring takes of it. Otherwise small parts would be too small.
  * The hardware ends a slice late by a time that depends on the kernels. With 5 ms parts were up
@@ -44,7 +45,7 @@
 #define SLICE_DEFAULT 0u      /* the driver's, 2048 us */
 #define SLICE_BELOW   5u      /* us, as all that follow */
 #define SLICE_BETWEEN 500u    /* above some, below others; or with an objective, below others */
-#define SLICE_ALONE   10000u  /* nobody else is there, but somebody may come below */
+#define SLICE_ALONE   10000u  /* no other client is there, but one may come below */
 #define SLICE_ABOVE   100000u /* above others; nobody of the same level, or only one at a time */
 /* Of several same-level clients, nobody above: the mean, and the shortest. */
 #define SLICE_SHARE     10000u
@@ -62,7 +63,7 @@
 
 struct slice_rank {
 	bool above, below; /* there are higher-level clients; lower-level ones */
-	bool alone;        /* nobody else is there, but clients may come below it */
+	bool alone;        /* no other client is there, but one may come below it */
 	bool quick;        /* it has a tight objective, or one and work that fits into a slice */
 	bool steady;       /* all n always have work, and the policy ends that at once */
 	uint64_t mean;     /* us of same-level clients' slices; 0: no one says */

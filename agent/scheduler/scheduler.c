@@ -33,7 +33,7 @@ static bool is_kept_out_by_gates(const struct client *client)
 	return client_is_out(client) && !preemption_works(client);
 }
 
-/* Its work waits for no turn: nobody is to be held for it. */
+/* Its work takes no turns, so other clients are not held for it. */
 static bool is_no_turn(const struct client *client)
 {
 	return is_held_by_hand(client) || client_is_out(client) || min_rates_rule(client) ||

@@ -367,7 +367,7 @@ static void test_short_requests(void **state)
 }
 
 /* While a tight objective is there, others' first kernels after a pause wait for the agent: of
- * those that come at once only one runs. Nobody is stopped for it. */
+ * those that come at once only one runs. The agent stops no client for it. */
 static void test_first_turn(void **state)
 {
 	(void)state;
@@ -409,8 +409,9 @@ static void test_first_turn(void **state)
 	assert_false(world.control[3 - turn].hold);
 }
 
-/* Who is held for another one's turn leaves at the end of its short slice, and nobody else is
- * interrupted. It is stopped if that lasts, or if it is held by hand. */
+/* A client that is held because it is another one's turn leaves at the end of its short slice, so
+ * the running client is not interrupted. The agent stops it if that lasts, or if it is held by
+ * hand. */
 static void test_turns_end_gently(void **state)
 {
 	const struct channels_client *waits = &world.clients[2].channels;

@@ -23,7 +23,7 @@
  *
  * Lanes that check together decide together, so the warp does not diverge here. Lanes that checked
  * at different times check together again when the next period begins. The launch's number differs
- * from that of the launch before, so nobody clears flags.
+ * from that of the launch before, so flags need not be cleared.
  *
  * The warp that reads the flag begins its periods `lead` cycles before the others. So these find
  * what it has read, and do not learn a whole period later that the launch is closed. Whoever comes
