@@ -86,7 +86,7 @@ MODEL_TESTS := test-compute-limit test-min-rates
 $(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,loop_now channels_ran channels_stays_stopped)))
 test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find)
-test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop keep_out gpu)
+test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
 $(foreach t,$(MIN_RATE_TESTS),$(eval $t_SRC += agent/tests/min-rate-model.c))
 $(foreach t,$(MPS_TESTS),$(eval $t_SRC += agent/tests/mps-fixture.c))
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))

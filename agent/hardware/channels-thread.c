@@ -47,7 +47,7 @@ static enum job job_of(const struct channels_group *group, uint64_t now)
 		return JOB_STOP;
 	if (group->wanted.slice != group->is.slice)
 		return JOB_SLICE;
-	if ((group->again || (group->is.gently && !group->wanted.gently)) && group->is.stopped)
+	if (group->again && group->is.stopped)
 		return JOB_STOP_AGAIN;
 	return asks(group) && now - group->asked >= CHANNELS_ASK_NS ? JOB_ASK : JOB_NONE;
 }
@@ -83,7 +83,6 @@ static int examine(const struct channels_gpu *gpu, const struct channels_group *
 
 struct work {
 	enum job job;
-	bool gently;           /* JOB_STOP */
 	uint64_t slice;        /* wanted, or read */
 	uint64_t began, ended; /* when the driver's call did */
 	int r;
@@ -93,11 +92,8 @@ static void perform(const struct channels_gpu *gpu, const struct channels_group 
 		    struct work *work)
 {
 	switch (work->job) {
-	case JOB_STOP:
-		work->r = work->gently ? channel_group_keep_out(group->fd, &group->ids)
-				       : channel_group_stop(group->fd, &group->ids, true);
-		break;
 	case JOB_GO_ON:
+	case JOB_STOP:
 	case JOB_STOP_AGAIN:
 		work->r = channel_group_stop(group->fd, &group->ids, work->job != JOB_GO_ON);
 		break;
@@ -120,7 +116,6 @@ static void perform(const struct channels_gpu *gpu, const struct channels_group 
 static void note(struct channels_gpu *gpu, struct channels_group *group, const struct work *work)
 {
 	group->again &= work->job != JOB_STOP_AGAIN;
-	group->is.gently &= work->job != JOB_STOP_AGAIN && work->job != JOB_GO_ON;
 	/* A driver may refuse to stop what is stopped. */
 	if (work->r && work->job == JOB_STOP_AGAIN) {
 		log_limited(LOG_INFO, 60, "process %d: its channel group is not stopped again: %d",
@@ -141,7 +136,6 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 		break;
 	case JOB_STOP:
 		group->is.stopped = true;
-		group->is.gently = work->gently;
 		group->ran += work->ended - group->runs_since;
 		group->stopped_at = work->ended;
 		gpu->counters.stops++;
@@ -213,8 +207,7 @@ static void tell(const struct channels_gpu *gpu)
 /* With the lock, which it gives up for the driver's call. */
 static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum job job)
 {
-	struct work work = {
-		.job = job, .gently = group->wanted.gently, .slice = group->wanted.slice};
+	struct work work = {.job = job, .slice = group->wanted.slice};
 
 	if (job == JOB_CLOSE) {
 		DL_DELETE(gpu->groups, group);

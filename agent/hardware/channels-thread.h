@@ -28,7 +28,6 @@ struct channels_group {
 	struct {
 		uint64_t slice; /* us */
 		bool stopped;
-		bool gently; /* it is only kept out (channel_group_keep_out()) */
 	} wanted, is;
 	bool stays; /* stopped, once the call that the thread makes now has returned */
 	bool examined, failed, told;
@@ -37,7 +36,7 @@ struct channels_group {
 	/* ns for which it was not stopped, up to its last stop; since when it is not. A call counts
 	 * when it returns. */
 	uint64_t ran, runs_since;
-	uint64_t stopped_at; /* ns, when the call that stopped it returned; not gently */
+	uint64_t stopped_at; /* ns, when the call that stopped it returned */
 	int error;           /* of the call that failed; as channel-group.h returns it */
 	uint64_t asked;      /* ns, when its slice was set or read last */
 	uint64_t disobeyed;

@@ -147,9 +147,8 @@ static bool add(struct channels_gpu *gpu, struct channels_client *client,
 		.pid = client->pid,
 		.ids = *ids,
 		.client = client,
-		.wanted = {client->slice ? client->slice : CHANNELS_DEFAULT_SLICE, client->stopped,
-			   client->gently},
-		.is = {CHANNELS_DEFAULT_SLICE, false, false},
+		.wanted = {client->slice ? client->slice : CHANNELS_DEFAULT_SLICE, client->stopped},
+		.is = {CHANNELS_DEFAULT_SLICE, false},
 		.runs_since = monotonic_now(),
 	};
 	locked(gpu);
@@ -215,7 +214,6 @@ static void want(struct channels_client *client)
 	group_for_each (group, client) {
 		group->wanted.slice = client->slice ? client->slice : CHANNELS_DEFAULT_SLICE;
 		group->wanted.stopped = client->stopped;
-		group->wanted.gently = client->gently;
 	}
 	pthread_cond_signal(&client->gpu->wake);
 }
@@ -230,18 +228,9 @@ void channels_set_slice(struct channels_client *client, uint64_t us)
 
 void channels_stop(struct channels_client *client, bool stopped)
 {
-	if (client->stopped == stopped && !client->gently)
+	if (client->stopped == stopped)
 		return;
 	client->stopped = stopped;
-	client->gently = false;
-	want(client);
-}
-
-void channels_keep_out(struct channels_client *client)
-{
-	if (client->stopped)
-		return;
-	client->stopped = client->gently = true;
 	want(client);
 }
 
@@ -269,7 +258,7 @@ uint64_t channels_stopped_at(const struct channels_client *client)
 		return 0;
 	locked(client->gpu);
 	group_for_each (group, client) {
-		if (!group->is.stopped || group->is.gently)
+		if (!group->is.stopped)
 			return 0;
 		last = larger(last, group->stopped_at);
 	}

@@ -27,7 +27,6 @@ struct channels_client {
 	/* What is wanted. */
 	uint64_t slice; /* us; 0: the driver's */
 	bool stopped;
-	bool gently; /* it is only kept out */
 	/* As the thread found, up to the last news. */
 	bool usable; /* all its groups are real, and no call failed */
 	bool failed;
@@ -49,16 +48,12 @@ void channels_forget(struct channels_client *client);
 /* 0: as the driver has it. */
 void channels_set_slice(struct channels_client *client, uint64_t us);
 void channels_stop(struct channels_client *client, bool stopped);
-/* It leaves the GPU at the end of its slice and stays out until channels_stop() lets it go on:
- * nobody else is interrupted. If no other group has work, it runs on. One that is stopped stays so.
- */
-void channels_keep_out(struct channels_client *client);
 /* ns for which its groups were not stopped, since they came; as measured. */
 uint64_t channels_ran(const struct channels_client *client, uint64_t now);
-/* Since when all its groups are stopped, ns; 0: they are not, or are only kept out. */
+/* Since when all its groups are stopped, ns; 0: they are not. */
 uint64_t channels_stopped_at(const struct channels_client *client);
-/* Whether the driver has stopped all its groups, or keeps them out, or does so now. A stop or a
- * go-on that the thread has not begun can still be taken back, and does not count. */
+/* Whether the driver has stopped all its groups, or does so now. A stop or a go-on that the thread
+ * has not begun can still be taken back, and does not count. */
 bool channels_stays_stopped(const struct channels_client *client);
 /* Its groups run although they are stopped. */
 void channels_stop_again(struct channels_client *client);

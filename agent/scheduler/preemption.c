@@ -15,13 +15,6 @@
 
 static_assert(POLICY_QUICK == SLICE_BETWEEN * NS_PER_US, "quick work fits into a slice");
 
-/* How a client's groups leave the GPU. */
-enum leaving {
-	LEAVING_NOT,
-	LEAVING_GENTLY, /* channels_keep_out() */
-	LEAVING_AT_ONCE,
-};
-
 /* Whether clients of @level leave each other turns. */
 static bool takes_turns(const struct gpu *gpu, uint8_t level)
 {
@@ -324,67 +317,46 @@ static uint64_t hold_limit(const struct client *client)
 	return channels_stays_stopped(&client->channels) ? 0 : PREEMPTION_HOLD_NS;
 }
 
-static bool obeys(const struct client *client)
-{
-	return !client->preemption.disobeyed && !client->ends_stops;
-}
-
 /* Whether it was held for long enough. */
 static bool is_held_for_long(const struct client *client, uint64_t now)
 {
-	return !obeys(client) || now - client->preemption.hold_began >= hold_limit(client);
+	const struct preemption *preemption = &client->preemption;
+	bool obeys = !preemption->disobeyed && !client->ends_stops;
+
+	return !obeys || now - preemption->hold_began >= hold_limit(client);
 }
 
-/* The client is to leave the GPU, and may do so at the end of its slice: the turn is another one's,
- * which has work. */
-static bool may_leave_gently(const struct client *client, uint64_t now)
-{
-	return obeys(client) && client->entry.held && !client->held_until &&
-	       !client_is_out(client) && !client->tenant->compute_limit &&
-	       has_short_slice(&client->channels) &&
-	       now - client->preemption.hold_began < PREEMPTION_KEEP_OUT_NS;
-}
-
-/* What is to be done with its groups. */
-static enum leaving go_on_holding(struct client *client, uint64_t now)
+/* True: it is to be stopped. */
+static bool go_on_holding(struct client *client, uint64_t now)
 {
 	struct preemption *preemption = &client->preemption;
 
 	look_for_disobedience(client, now);
 	preemption->hold_began = preemption->hold_began ? preemption->hold_began : now;
-	bool leaves = preemption_works(client) && is_held_for_long(client, now);
-	bool gently = leaves && may_leave_gently(client, now);
-	if (!leaves || gently) {
+	bool stop = preemption_works(client) && is_held_for_long(client, now);
+	if (!stop)
 		forget_stop(preemption);
-		return gently ? LEAVING_GENTLY : LEAVING_NOT;
-	}
-	if (!preemption->stopped_since)
+	else if (!preemption->stopped_since)
 		preemption->stopped_since = now;
-	if (client->ends_stops)
+	if (stop && client->ends_stops)
 		freeze(client);
-	return LEAVING_AT_ONCE;
+	return stop;
 }
 
 void preemption_hold(struct client *client, bool held, uint64_t now)
 {
-	bool out = preemption_works(client) && client_is_out(client);
-	enum leaving leaving = LEAVING_NOT;
+	bool stop = preemption_works(client) && client_is_out(client);
 
 	stop_again_if_late(client, now);
 	if (held)
-		leaving = go_on_holding(client, now);
+		stop |= go_on_holding(client, now);
 	else
 		end_hold(client);
-	if (out)
-		leaving = LEAVING_AT_ONCE;
-	if (leaving)
+	if (stop)
 		look_for_death(client, now);
 	/* Before the stop: the client may see it at once. */
-	client->stopped_until = leaving ? now + PREEMPTION_STOP_NS : 0;
+	client->stopped_until = stop ? now + PREEMPTION_STOP_NS : 0;
 	atomic_store(&client->pages.control->stopped_until, client->stopped_until);
-	if (leaving == LEAVING_GENTLY)
-		channels_keep_out(&client->channels);
-	else
-		channels_stop(&client->channels, leaving == LEAVING_AT_ONCE);
+	channels_stop(&client->channels, stop);
 	stop_server(client->gpu, client->level, now);
 }

@@ -15,11 +15,6 @@
 #include "scheduler/gpu/gpu.h"
 
 #define PREEMPTION_HOLD_NS 3000000ull /* for so long a held client may go on */
-/* For so long it is then only kept out, if its slice is short and it is held for another one's
- * turn: a stop makes the GPU switch, whichever client runs. With stops three clients that took
- * turns got 3 % less done, and four of six requests that came 0.5 to 1 ms after a turn's last
- * kernel took 1 ms in place of 0.55 (H100). Most turns are shorter. */
-#define PREEMPTION_KEEP_OUT_NS 100000000ull
 /* From the end of a hold to the client's work: it is let go on, the others are stopped, and the GPU
  * switches. The driver's calls wait for each other. With 0.6 ms 1 of 210 requests with an objective
  * of 10 ms began late, with 1 ms 1 of 175 was done late (H100). */

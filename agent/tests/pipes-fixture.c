@@ -47,14 +47,6 @@ int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool st
 	return 0;
 }
 
-int __wrap_channel_group_keep_out(int fd, const struct channel_group *group);
-int __wrap_channel_group_keep_out(int fd, const struct channel_group *group)
-{
-	(void)fd, (void)group;
-	fail_msg("nobody takes turns");
-	return 0;
-}
-
 int __wrap_channel_group_gpu(int fd, const struct channel_group *group, uint8_t uuid[16]);
 int __wrap_channel_group_gpu(int fd, const struct channel_group *group, uint8_t uuid[16])
 {

@@ -24,8 +24,7 @@ static struct {
 	_Atomic int refuses; /* all calls return this */
 	_Atomic int examined;
 	_Atomic unsigned stops; /* calls */
-	_Atomic unsigned kept_out;
-	_Atomic bool stays; /* what the agent says of it meanwhile */
+	_Atomic bool stays;     /* what the agent says of it meanwhile */
 	_Atomic bool refuses_stops;
 	_Atomic unsigned refused;
 	bool other_gpu;
@@ -35,7 +34,6 @@ bool __wrap_channel_group_is_device(int fd);
 int __wrap_channel_group_set_slice(int fd, const struct channel_group *group, uint64_t us);
 int __wrap_channel_group_get_slice(int fd, const struct channel_group *group, uint64_t *us);
 int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool stopped);
-int __wrap_channel_group_keep_out(int fd, const struct channel_group *group);
 int __wrap_channel_group_gpu(int fd, const struct channel_group *group, uint8_t out[16]);
 
 bool __wrap_channel_group_is_device(int fd)
@@ -86,15 +84,6 @@ int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool st
 	driver.stays = channels_stays_stopped(&client);
 	driver.stopped = stopped;
 	driver.stops += stopped;
-	return driver.refuses;
-}
-
-int __wrap_channel_group_keep_out(int fd, const struct channel_group *group)
-{
-	(void)fd;
-	(void)group;
-	driver.stays = channels_stays_stopped(&client);
-	driver.kept_out++;
 	return driver.refuses;
 }
 
@@ -211,29 +200,6 @@ static void test_stop_again(void **state)
 	assert_int_equal(driver.stops, 2);
 	channels_stop(&client, false);
 	eventually(!driver.stopped && !channels_stopped_at(&client));
-}
-
-/* A client that is only kept out is not stopped, until it is to be. */
-static void test_keep_out(void **state)
-{
-	(void)state;
-	take_group(pipes[0], 5);
-	channels_keep_out(&client);
-	eventually(channels_count(&gpu).stops == 1);
-	assert_true(driver.stays);
-	assert_true(channels_stays_stopped(&client));
-	assert_int_equal(channels_stopped_at(&client), 0);
-	channels_stop(&client, true);
-	eventually(driver.stopped && channels_stopped_at(&client));
-	channels_keep_out(&client);
-	channels_stop(&client, false);
-	eventually(!driver.stopped && !channels_stays_stopped(&client));
-	assert_int_equal(driver.kept_out, 1);
-	channels_keep_out(&client);
-	eventually(driver.kept_out == 2);
-	channels_stop(&client, false);
-	eventually(!channels_stays_stopped(&client));
-	assert_int_equal(driver.stops, 1);
 }
 
 /* A driver that refuses that: the group goes on all the same when it is to. */
@@ -354,7 +320,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stays_stopped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stop_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stop_again_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_keep_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_agents_slice, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_agent_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_descriptors, set_up, tear_down),

@@ -409,28 +409,6 @@ static void test_first_turn(void **state)
 	assert_false(world.control[3 - turn].hold);
 }
 
-/* A client that is held because it is another one's turn leaves at the end of its short slice, so
- * the running client is not interrupted. The agent stops it if that lasts, or if it is held by
- * hand. */
-static void test_turns_end_gently(void **state)
-{
-	const struct channels_client *waits = &world.clients[2].channels;
-
-	(void)state;
-	come_with_objective();
-	assert_true(world.control[2].hold);
-	assert_true(waits->stopped && waits->gently);
-	assert_true(world.control[2].stopped_until > 0);
-	world.clients[2].preemption.hold_began = world.now - PREEMPTION_KEEP_OUT_NS;
-	look_after(MS);
-	assert_true(waits->stopped && !waits->gently);
-	world.clients[2].preemption.hold_began = world.now;
-	look_after(MS);
-	assert_true(waits->stopped && !waits->gently); /* it stays so */
-	scheduler_hold(&world.scheduler, &world.clients[1], 1000 * MS);
-	assert_true(world.clients[1].channels.stopped && !world.clients[1].channels.gently);
-}
-
 /* It comes when a turn has just begun: the driver is asked for nothing meanwhile. */
 static void test_short_request_between_turns(void **state)
 {
@@ -542,7 +520,6 @@ int main(void)
 		LIMIT_TEST(test_slices_of_one_tenant),
 		LIMIT_TEST(test_short_requests),
 		LIMIT_TEST(test_quick_requests),
-		LIMIT_TEST(test_turns_end_gently),
 		LIMIT_TEST(test_first_turn),
 		LIMIT_TEST(test_short_request_between_turns),
 	};

@@ -54,31 +54,19 @@ int channel_group_get_slice(int fd, const struct channel_group *group, uint64_t 
 	return r;
 }
 
-/* @disable: says what is to happen to all channels of @group. */
-static int disable_channels(int fd, const struct channel_group *group,
-			    struct rm_disable_channels *disable)
+int channel_group_stop(int fd, const struct channel_group *group, bool stopped)
 {
+	struct rm_disable_channels disable = {.disable = stopped, .n = group->n_channels};
+
 	static_assert(RM_DISABLE_MAX == CHANNEL_GROUP_CHANNELS, "all in one call");
 	if (group->n_channels > CHANNEL_GROUP_CHANNELS)
 		return -EINVAL;
-	disable->n = group->n_channels;
 	for (uint32_t i = 0; i < group->n_channels; i++) {
-		disable->clients[i] = group->client;
-		disable->channels[i] = group->channels[i];
+		disable.clients[i] = group->client;
+		disable.channels[i] = group->channels[i];
 	}
-	return control(fd, group->client, group->subdevice, RM_DISABLE_CHANNELS, disable,
-		       sizeof(*disable));
-}
-
-int channel_group_stop(int fd, const struct channel_group *group, bool stopped)
-{
-	return disable_channels(fd, group, &(struct rm_disable_channels){.disable = stopped});
-}
-
-int channel_group_keep_out(int fd, const struct channel_group *group)
-{
-	return disable_channels(
-		fd, group, &(struct rm_disable_channels){.disable = true, .only_scheduling = true});
+	return control(fd, group->client, group->subdevice, RM_DISABLE_CHANNELS, &disable,
+		       sizeof(disable));
 }
 
 int channel_group_gpu(int fd, const struct channel_group *group, uint8_t uuid[16])

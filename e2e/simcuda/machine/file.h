@@ -27,7 +27,6 @@ struct shared_group {
 	uint32_t users; /* contexts */
 	uint32_t named; /* an object of the resource manager names it */
 	uint32_t leader, gpu;
-	uint32_t kept_out;           /* it runs until its slice ends, and then no more */
 	uint32_t queued;             /* kernels with unstarted blocks */
 	uint32_t blocks;             /* started, not ended */
 	uint32_t placed;             /* those on a slot */
@@ -46,8 +45,7 @@ struct shared_object {
 	uint32_t gpu;
 	uint32_t engine;        /* of a channel group */
 	uint32_t group;         /* of a compute channel group: index + 1 in its process */
-	uint32_t disabled;      /* a channel: it does not run, */
-	uint32_t kept_out;      /* or at least is not scheduled again */
+	uint32_t disabled;      /* a channel */
 	uint64_t device, inode; /* of a client: the descriptor that it belongs to */
 };
 

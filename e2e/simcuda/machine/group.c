@@ -1,9 +1,9 @@
 /* Channel groups: which of them may run.
  *
- * A stopped group never runs. One that is kept out is not made resident. With time slices, one
- * group of a GPU is resident. It runs until its slice is over and another group has work; groups
- * with work take turns. A group that becomes resident runs only when the switch is over, and its
- * slice began with the switch: a slice that is no longer than a switch makes no progress.
+ * A stopped group never runs. With time slices, one group of a GPU is resident. It runs until its
+ * slice is over and another group has work; groups with work take turns. A group that becomes
+ * resident runs only when the switch is over, and its slice began with the switch: a slice that is
+ * no longer than a switch makes no progress.
  *
  * The CPUs of this machine may have much else to do. A turn in which the group should have run, and
  * none of its threads had a CPU, is therefore longer than its slice, up to a limit. */
@@ -57,14 +57,6 @@ static void consider(struct turn *turn, uint32_t resident, uint32_t leader)
 		turn->next = leader;
 }
 
-static bool may_be_resident(struct shared *s, uint32_t gpu, uint32_t leader)
-{
-	const struct shared_group *group = shared_group(s, leader);
-
-	return !atomic_load(&group->stopped) &&
-	       (!group->kept_out || s->gpus[gpu].resident == leader + 1);
-}
-
 static struct turn find_turn(struct shared *s, uint32_t gpu)
 {
 	struct turn turn = {0};
@@ -76,7 +68,7 @@ static struct turn find_turn(struct shared *s, uint32_t gpu)
 			const struct shared_group *group = &process->groups[i];
 
 			if (group->gpu == gpu && (group->queued || group->blocks) &&
-			    may_be_resident(s, gpu, group->leader))
+			    !atomic_load(&shared_group(s, group->leader)->stopped))
 				consider(&turn, s->gpus[gpu].resident, group->leader + 1);
 		}
 	}

@@ -61,7 +61,7 @@ static struct shared_object *new_object(struct rm_call *call)
 void rm_objects_update(struct rm_call *call, uint32_t handle)
 {
 	struct shared_object *objects = row(call), *group = rm_objects_find(call, handle);
-	uint32_t channels = 0, disabled = 0, kept_out = 0;
+	uint32_t channels = 0, disabled = 0;
 
 	if (!group || !group->group)
 		return;
@@ -70,13 +70,11 @@ void rm_objects_update(struct rm_call *call, uint32_t handle)
 		    objects[i].parent == handle) {
 			channels++;
 			disabled += objects[i].disabled;
-			kept_out += objects[i].kept_out;
 		}
 	bool stop = channels && channels == disabled;
 	struct shared_group *compute =
 		&call->m->shared->processes[call->process].groups[group->group - 1];
 	shared_count_use(compute);
-	compute->kept_out = channels && channels == kept_out;
 	shared_start_stop(compute, stop);
 	call->stopped = stop ? group : NULL;
 	shared_moved(&call->m->shared->gpus[group->gpu]);
@@ -92,7 +90,6 @@ static void remove_object(struct rm_call *call, struct shared_object *object)
 			&call->m->shared->processes[call->process].groups[gone.group - 1];
 
 		group->named = 0;
-		group->kept_out = false;
 		shared_count_use(group);
 		shared_start_stop(group, false);
 		shared_moved(&call->m->shared->gpus[gone.gpu]);

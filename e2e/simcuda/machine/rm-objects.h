@@ -21,5 +21,5 @@ uint32_t rm_objects_alloc(struct rm_call *call, struct rm_alloc *p);
 uint32_t rm_objects_free(struct rm_call *call, const struct rm_free *p);
 
 /* Call when channels of the group @handle come, go, or are disabled. A compute group is stopped
- * when all its channels are disabled, and kept out when none is scheduled any more. */
+ * when all its channels are disabled. */
 void rm_objects_update(struct rm_call *call, uint32_t handle);

@@ -49,7 +49,7 @@ static uint32_t gpu_id(struct rm_call *call, const struct shared_object *object,
 	return RM_OK;
 }
 
-/* With @only_scheduling what is on the GPU stays there until the end of its slice. */
+/* With @only_scheduling what runs goes on, and so everything does here. */
 static uint32_t disable(struct rm_call *call, const struct shared_object *object, uint32_t command,
 			void *params)
 {
@@ -70,9 +70,7 @@ static uint32_t disable(struct rm_call *call, const struct shared_object *object
 			return RM_NOT_FOUND;
 	}
 	for (uint32_t i = 0; i < p->n; i++) {
-		channels[i]->kept_out = p->disable;
-		channels[i]->disabled =
-			p->disable && (!p->only_scheduling || channels[i]->disabled);
+		channels[i]->disabled = p->disable && !p->only_scheduling;
 		rm_objects_update(call, channels[i]->parent);
 	}
 	return RM_OK;

@@ -45,26 +45,15 @@ static inline uint32_t set_slice(const struct seen *s, uint64_t us)
 	return command(s, s->compute, RM_SET_SLICE, &slice);
 }
 
-/* @p: says what happens to all channels of @s. */
-static inline uint32_t change_channels(const struct seen *s, struct rm_disable_channels p)
+static inline uint32_t disable_channels(const struct seen *s, bool disable)
 {
-	p.n = s->n_channels;
+	struct rm_disable_channels p = {.disable = disable, .n = s->n_channels};
+
 	for (uint32_t i = 0; i < s->n_channels; i++) {
 		p.clients[i] = s->client;
 		p.channels[i] = s->channels[i];
 	}
 	return command(s, s->subdevice, RM_DISABLE_CHANNELS, &p);
-}
-
-static inline uint32_t disable_channels(const struct seen *s, bool disable)
-{
-	return change_channels(s, (struct rm_disable_channels){.disable = disable});
-}
-
-static inline uint32_t keep_out(const struct seen *s)
-{
-	return change_channels(
-		s, (struct rm_disable_channels){.disable = true, .only_scheduling = true});
 }
 
 static inline void disable(const struct seen *s)

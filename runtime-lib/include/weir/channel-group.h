@@ -29,10 +29,6 @@ int channel_group_get_slice(int fd, const struct channel_group *group, uint64_t 
 
 /* Stops the group in the middle of a kernel; or lets it go on. */
 int channel_group_stop(int fd, const struct channel_group *group, bool stopped);
-/* It does not come to the GPU any more, until channel_group_stop() lets it go on. If it is there,
- * it leaves at the end of its slice, as soon as another group has work: the GPU switches only then,
- * and nobody else is interrupted. */
-int channel_group_keep_out(int fd, const struct channel_group *group);
 
 /* The CUuuid of the group's GPU. */
 int channel_group_gpu(int fd, const struct channel_group *group, uint8_t uuid[16]);

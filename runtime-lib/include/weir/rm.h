@@ -86,8 +86,7 @@ static_assert(sizeof(struct rm_gpu_id) == 268, "NV2080_CTRL_GPU_GET_GID_INFO_PAR
 
 #define RM_DISABLE_MAX 64u
 
-/* Channels that are disabled stop in the middle of a kernel, and stay so until they are enabled.
- * With @only_scheduling they stay on the GPU for as long as the hardware leaves them there. */
+/* Channels that are disabled stop in the middle of a kernel, and stay so until they are enabled. */
 struct rm_disable_channels {
 	uint8_t disable, reserved0[3];
 	uint32_t n;
