@@ -16,7 +16,7 @@ $(B)/bin/loop-runner: $(B)/simcuda/libcuda.so.1
 $(LOOP_GEN)/kernels-ptx.c: $(LOOP_GEN)/kernels.ptx
 	$(Q){ echo 'extern const char kernels_ptx[];'; echo 'const char kernels_ptx[] = {'; \
 		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
-SHELL_TESTS += $(patsubst %,e2e/loop/%.sh,guide loops overruns policies siblings architectures)
+SHELL_TESTS += $(patsubst %,e2e/loop/%.sh,guide loops overruns policies siblings turns architectures)
 
 # Stands in for NVIDIA's libcufile.
 SHARED += cufile-stub.so

@@ -45,7 +45,8 @@ void status_work(struct client *client, struct tick *tick)
 	struct weir_status_page *status = status_page(tick->binding);
 	uint64_t passed = gating->held ? 0 : tick->passed; /* held work does not run */
 	const struct preempting *preempting = preempting_of(client);
-	const struct loops_total loops = loops_tell(client, status);
+	bool stopped = atomic_load(&control_page(tick->binding)->stopped_until);
+	const struct loops_total loops = loops_tell(client, status, stopped);
 	uint64_t evictions = loops.evictions;
 
 	atomic_store(&status->launches, totals->begun);

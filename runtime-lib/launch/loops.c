@@ -129,9 +129,18 @@ EXPORT void weir_loops_left(CUstream handle)
 	demand_end(stream->client);
 }
 
-struct loops_total loops_tell(const struct client *client, struct weir_status_page *status)
+/* @ran: of all loops so far; never less than before. */
+static uint64_t without_stops(struct loops *loops, uint64_t ran, bool stopped)
 {
-	const struct loops *loops = loops_of(client);
+	loops->stood_still += stopped ? ran - loops->seen : 0;
+	loops->seen = ran;
+	return ran - loops->stood_still;
+}
+
+struct loops_total loops_tell(const struct client *client, struct weir_status_page *status,
+			      bool stopped)
+{
+	struct loops *loops = loops_of(client);
 	uint32_t n = 0, on_gpu = 0, waiting[WEIR_LOOP_WAITS] = {0};
 
 	pthread_mutex_lock(&lock);
@@ -146,6 +155,7 @@ struct loops_total loops_tell(const struct client *client, struct weir_status_pa
 		for (size_t k = 0; k < WEIR_LOOP_WAITS; k++)
 			waiting[k] += load_relaxed(&loop->waiting[k]);
 	}
+	total.ran = without_stops(loops, total.ran, stopped);
 	pthread_mutex_unlock(&lock);
 	atomic_store(&status->loops, n);
 	atomic_store(&status->loops_on_gpu, on_gpu);

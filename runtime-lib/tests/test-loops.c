@@ -155,6 +155,32 @@ static void the_time_of_loops_is_what_they_say(void **state)
 	context_gone(n);
 }
 
+/* A loop counts by the host's clock also while the hardware has stopped its kernel. */
+static void a_stopped_loop_does_not_run(void **state)
+{
+	struct weir_loop_state loop = {.size = sizeof(loop), .ran = 7000};
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	assert_true(eventually(executed(7000)));
+	atomic_store(&agent.control->stopped_until, UINT64_MAX);
+	atomic_store(&loop.ran, 9000);
+	worker_wake();
+	usleep(20000);
+	assert_true(executed(7000));
+	/* Nothing of that is told later. */
+	atomic_store(&agent.control->stopped_until, 0);
+	worker_wake();
+	usleep(20000);
+	assert_true(executed(7000));
+	atomic_store(&loop.ran, 9500);
+	assert_true(eventually(executed(7500)));
+	weir_loops_end(STREAM(n, HIGH), &loop);
+	assert_true(eventually(executed(7500)));
+	context_gone(n);
+}
+
 static void launch(unsigned n, int stream, uintptr_t function)
 {
 	cuLaunchKernel((CUfunction)function, 1, 1, 1, 32, 1, 1, 0, STREAM(n, stream), NULL, NULL);
@@ -199,7 +225,7 @@ static _Atomic int telling;
 static void *tell(void *status)
 {
 	while (atomic_load(&telling))
-		loops_tell(client, status);
+		loops_tell(client, status, false);
 	return NULL;
 }
 
@@ -213,7 +239,7 @@ static int child_of_fork(void)
 	if (pid == 0) {
 		alarm(60); /* it hangs */
 		client_fork();
-		loops_tell(client, &status);
+		loops_tell(client, &status, false);
 		_exit(status.loops != 0);
 	}
 	assert_int_equal(waitpid(pid, &end, 0), pid);
@@ -247,6 +273,7 @@ int main(void)
 		cmocka_unit_test(the_status_page_adds_loops_up),
 		cmocka_unit_test(there_is_a_limit),
 		cmocka_unit_test(the_time_of_loops_is_what_they_say),
+		cmocka_unit_test(a_stopped_loop_does_not_run),
 		cmocka_unit_test(demand_ends_when_a_loop_has_left),
 		cmocka_unit_test(a_forked_child_has_no_loops),
 	};

@@ -239,6 +239,7 @@ def killed_copies(scene):
         result = source.with_name(f"copy-{time.monotonic_ns()}")
         argv = [bench.node.program("loop-runner"), *bench.node.sizes, "--kernel", "copy_file", "--n", str(pick(bench, 4096, PIECE))]
         client = bench.node.start("copy", [*argv, "--text", str(source), "--text2", str(result)], LOW, True)
+        client.wait_ready()  # the driver compiles its kernels, which takes 20 s when it does so first
         least = pick(bench, 1, BEGUN)
         until(lambda: result.exists() and result.stat().st_size >= least or client.process.poll() is not None)
         client.kill()
