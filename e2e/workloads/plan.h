@@ -24,6 +24,7 @@ struct buffer {
 	double tolerance; /* 0: every bit is as wanted; else floats, relative to the larger of 1 and
 			     @want */
 	bool mapped;      /* host memory that the device sees: @result; zeroed before a round */
+	bool adds;        /* passes of a round add to it: of type uint64_t */
 };
 
 struct shape {
@@ -95,6 +96,9 @@ enum input_class class_find(const char *name);
 /* Makes the plan of @benchmark with @size units. */
 void plan_init(struct plan *plan, const struct benchmark *benchmark,
 	       const struct workload *workload, uint32_t size);
+/* For programs whose rounds are @passes of all launches behind each other: so often do buffers that
+ * are added to have what the CPU computed. Once. */
+void plan_expect(struct plan *plan, uint64_t passes);
 void plan_deinit(struct plan *plan);
 
 /* All launches, @repeat times behind each other, then the check of the last results: fails when one

@@ -20,9 +20,11 @@ struct grep_job {
 	char result[GREP_PATH]; /* path of the result file */
 	uint32_t length;        /* of the word */
 	uint32_t files, slots;  /* slots: files that a block reads at a time */
-	uint32_t ticket;        /* the next file */
-	uint32_t done;          /* files that are searched */
-	uint32_t found, most;   /* matches; as many fit */
+	uint32_t passes;        /* over all files; the matches of the last one are kept */
+	uint32_t ticket;        /* the next file: number ticket % files, in pass ticket / files */
+	uint32_t done;          /* files that are searched, in all passes */
+	uint32_t found, most;   /* matches of the last pass; as many fit */
+	uint32_t before;        /* matches of the other passes */
 	uint64_t paths;         /* device addresses: paths[files][GREP_PATH], */
 	uint64_t matches;       /* struct grep_match[most], */
 	uint64_t chunks;        /* GREP_CHUNK + GREP_AHEAD bytes for each slot of each block */

@@ -7,7 +7,7 @@
 
 /* A chunk of a file. */
 struct chunk_of {
-	grep_match place; /* the file, and where in it the chunk is */
+	grep_match place; /* the file's ticket, and where in it the chunk is */
 	int file;         /* its handle */
 	unsigned size;
 };
@@ -34,7 +34,7 @@ static __device__ void write_matches(weir::loop &l, grep_job *job)
 /* The slot takes its next file when this one is closed, so it never has more than one request under way. */
 static __device__ void end_file(weir::loop &l, grep_job *job, uint8_t *chunk, int file)
 {
-	bool is_last = block_add(&job->done, 1u) + 1 == job->files;
+	bool is_last = block_add(&job->done, 1u) + 1 == job->files * job->passes;
 
 	weir::file::close(l, file, [=](weir::loop &later, int64_t) { next_file(later, job, chunk); });
 	if (is_last)
@@ -50,13 +50,16 @@ static __device__ void end_chunk(weir::loop &l, grep_job *job, uint8_t *chunk, c
 		end_file(l, job, chunk, of.file);
 }
 
-/* What begins in the chunk from byte @at on. */
+/* What begins in the chunk from byte @at on. Passes before the last one only count. */
 static __device__ void search_from(weir::loop &l, grep_job *job, uint8_t *chunk, chunk_of of, unsigned at)
 {
+	const unsigned file = of.place.file % job->files;
+	const bool keeps = of.place.file / job->files + 1 == job->passes;
+
 	for (; at < of.size; at += GREP_PIECE) {
 		grep::search(chunk + at, min(GREP_PIECE + job->length - 1, of.size - at), job->word, job->length,
-			     {of.place.file, of.place.offset + at}, reinterpret_cast<grep_match *>(job->matches),
-			     &job->found, job->most, threadIdx.x, blockDim.x);
+			     {file, of.place.offset + at}, reinterpret_cast<grep_match *>(job->matches),
+			     keeps ? &job->found : &job->before, keeps ? job->most : 0, threadIdx.x, blockDim.x);
 		if (l.post_task_if_necessary(
 			    [=](weir::loop &later) { search_from(later, job, chunk, of, at + GREP_PIECE); }))
 			return;
@@ -76,9 +79,9 @@ static __device__ void next_file(weir::loop &l, grep_job *job, uint8_t *chunk)
 {
 	unsigned number = block_add(&job->ticket, 1u);
 
-	if (number >= job->files)
+	if (number >= job->files * job->passes)
 		return;
-	const char *path = reinterpret_cast<const char *>(job->paths) + size_t(number) * GREP_PATH;
+	const char *path = reinterpret_cast<const char *>(job->paths) + size_t(number % job->files) * GREP_PATH;
 	weir::file::open(l, path, 0, 0, [=](weir::loop &later, int64_t file) {
 		if (is_good(later, file))
 			read_chunk(later, job, chunk, static_cast<int>(file), {number, 0});

@@ -6,7 +6,9 @@
  *   parallel  each processor reads some files, copies them and launches, by itself
  *   loop    an event loop on the GPU opens, reads, searches and writes
  *
- * The result of each is compared with that of the CPU. Prints a line of JSON. */
+ * The result of each is compared with that of the CPU, which is there before the program is ready:
+ * then all processors are the way's. With --repeat N the loop searches all files so often, writes
+ * what it finds in the last pass, and counts in the others. Prints a line of JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,15 +30,19 @@ extern const char grep_ptx[], grep_loop_ptx[], grep_loop_leaving_ptx[];
 #define SHARE       4           /* files of a batch in the way parallel */
 #define STAGING     64          /* buffers of the loop */
 #define MATCHES_MAX (1u << 22)  /* of a batch */
+#define REPEAT_MAX  1000        /* the count of all passes fits into 32 bits */
+#define READERS_MAX 64
 
 struct grep {
 	struct workload w;
 	struct corpus corpus;
 	uint32_t length; /* of the word */
 	uint64_t bytes, slots, blocks;
-	const char *way, *wanted; /* @wanted: where the result is to be, if it was said */
+	uint64_t repeat, spin, readers; /* of the loop */
+	const char *way, *wanted;       /* @wanted: where the result is to be, if it was said */
 	const char *loop_ptx;
 	bool leaving;
+	struct matches wanted_matches; /* the CPU's */
 	char result[GREP_PATH];
 };
 
@@ -201,12 +207,11 @@ static double run_batches(struct grep *grep, size_t limit)
 	CUdeviceptr word = host_zeros(GREP_WORD);
 	struct batch batches[2] = {0}, *batch = batches;
 	struct matches matches = {0};
-	uint64_t began;
 
 	workload_upload(word, grep->corpus.word, grep->length);
 	for (size_t i = 0; i < countof(batches); i++)
 		batch_init(&batches[i], limit, grep->corpus.files);
-	began = now_ns();
+	workload_ready(&grep->w);
 	for (uint32_t i = 0; i < grep->corpus.files; i++) {
 		if (!fits(grep, batch, i)) {
 			read_and_search(grep, batch, kernel, word);
@@ -220,7 +225,7 @@ static double run_batches(struct grep *grep, size_t limit)
 		collect(&batches[i], &matches);
 	write_result(grep, &matches);
 	free(matches.values);
-	return host_seconds(began);
+	return host_seconds(grep->w.started);
 }
 
 static double run_native(void *program)
@@ -282,7 +287,6 @@ static double run_parallel(void *program)
 			    .word = host_zeros(GREP_WORD)};
 	size_t n = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
 	struct matches matches = {0};
-	uint64_t began;
 
 	CU(cuCtxGetCurrent(&team.context));
 	workload_upload(team.word, grep->corpus.word, grep->length);
@@ -293,24 +297,24 @@ static double run_parallel(void *program)
 		for (size_t k = 0; k < countof(team.workers[i].batches); k++)
 			batch_init(&team.workers[i].batches[k],
 				   SHARE * (2 * grep->bytes + GREP_AHEAD), SHARE);
-	began = now_ns();
+	workload_ready(&grep->w);
 	in_parallel(n, work_alone, &team);
 	for (size_t i = 0; i < n; i++)
 		matches_add(&matches, team.workers[i].matches.values, team.workers[i].matches.n);
 	write_result(grep, &matches);
-	return host_seconds(began);
+	return host_seconds(grep->w.started);
 }
 
 static double run_cpu(void *program)
 {
 	struct grep *grep = program;
 	struct matches matches = {0};
-	uint64_t began = now_ns();
 
+	workload_ready(&grep->w);
 	corpus_search_all(&grep->corpus, &matches);
 	write_result(grep, &matches);
 	free(matches.values);
-	return host_seconds(began);
+	return host_seconds(grep->w.started);
 }
 
 /* The paths of all files, on the device. */
@@ -325,6 +329,18 @@ static CUdeviceptr paths(const struct corpus *corpus)
 	return device;
 }
 
+/* Of all passes but the last one, whose matches are in the file. */
+static void check_counts(const struct grep *grep, CUdeviceptr device)
+{
+	uint64_t wanted = (grep->repeat - 1) * grep->wanted_matches.n;
+	struct grep_job job;
+
+	CU(cuMemcpyDtoH(&job, device, sizeof(job)));
+	if (job.before != wanted)
+		workload_fail("%u matches in the passes before the last one, not %" PRIu64,
+			      job.before, wanted);
+}
+
 static double run_loop(void *program)
 {
 	struct grep *grep = program;
@@ -333,11 +349,13 @@ static double run_loop(void *program)
 						  /* and the one that runs, and the end */
 						  .callbacks = (uint32_t)grep->slots + 2,
 						  .staging = STAGING,
-						  .spin_us = HOST_SPIN_US,
+						  .readers = (uint32_t)grep->readers,
+						  .spin_us = (uint32_t)grep->spin,
 						  .name = "grep"};
 	struct grep_job job = {.length = grep->length,
 			       .files = grep->corpus.files,
 			       .slots = (uint32_t)grep->slots,
+			       .passes = (uint32_t)grep->repeat,
 			       .most = MATCHES_MAX,
 			       .paths = paths(&grep->corpus)};
 	CUdeviceptr device = host_zeros(sizeof(job)), chunks, matches;
@@ -355,8 +373,10 @@ static double run_loop(void *program)
 	job.chunks = chunks;
 	job.matches = matches;
 	workload_upload(device, &job, sizeof(job));
+	workload_ready(&grep->w);
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
 	host_loop_end(loop);
+	check_counts(grep, device);
 	return seconds;
 }
 
@@ -375,19 +395,25 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 		{"word", OPTION_TEXT, &grep->corpus.word, "to be found"},
 		{"blocks", OPTION_NUMBER, &grep->blocks, "of the loop; default: as many as fit"},
 		{"slots", OPTION_NUMBER, &grep->slots, "files of a block of the loop at a time"},
+		{"repeat", OPTION_NUMBER, &grep->repeat, "passes of the loop over all files"},
+		{"readers", OPTION_NUMBER, &grep->readers,
+		 "threads of the loop that read; default: the library's"},
+		{"spin", OPTION_NUMBER, &grep->spin, HOST_SPIN_HELP},
 		{"result", OPTION_TEXT, &grep->wanted,
 		 "a file, which stays; default: one in the folder"},
 		{"leaving", OPTION_FLAG, &grep->leaving, HOST_LEAVING_HELP},
 		{0}};
 
 	workload_parse(&grep->w, argc, argv, "finds a word; --size: number of files", own);
+	bool is_loop = strcmp(grep->way, "loop") == 0;
 	grep->bytes = workload_pick(&grep->w, grep->bytes, 20000, 1u << 20);
 	grep->corpus.files = (uint32_t)workload_pick(&grep->w, grep->w.size, 12, 512);
 	grep->length = (uint32_t)strnlen(grep->corpus.word, GREP_WORD);
 	if (!grep->corpus.folder || grep->length < 2 || grep->length >= GREP_WORD ||
 	    grep->slots < 1 || grep->slots > 15 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
-	    (grep->leaving && strcmp(grep->way, "loop") != 0) || grep->corpus.files < 1 ||
-	    grep->corpus.files > 1u << 20) {
+	    grep->repeat < 1 || grep->repeat > REPEAT_MAX || grep->readers > READERS_MAX ||
+	    grep->spin > HOST_SPIN_US || (!is_loop && (grep->leaving || grep->repeat > 1)) ||
+	    grep->corpus.files < 1 || grep->corpus.files > 1u << 20) {
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
@@ -399,10 +425,12 @@ int main(int argc, char **argv)
 	static struct grep grep = {.w = {.seed = 1},
 				   .corpus = {.word = "needle"},
 				   .slots = 4,
+				   .repeat = 1,
+				   .spin = HOST_SPIN_US,
 				   .way = "loop",
 				   .loop_ptx = grep_loop_ptx};
 	const struct host_way *way = parse(&grep, argc, argv);
-	struct matches wanted = {0};
+	struct matches *wanted = &grep.wanted_matches;
 	double seconds, leaving_us = 0;
 
 	if (grep.wanted)
@@ -411,20 +439,20 @@ int main(int argc, char **argv)
 		snprintf(grep.result, sizeof(grep.result), "%.200s/result-%d", grep.corpus.folder,
 			 getpid());
 	corpus_make(&grep.corpus, grep.w.seed, (uint32_t)grep.bytes);
+	corpus_search_all(&grep.corpus, wanted);
 	workload_open(&grep.w, grep_ptx);
-	workload_ready(&grep.w);
 	seconds = way->run(&grep);
 	if (grep.leaving) {
 		grep.loop_ptx = grep_loop_leaving_ptx;
 		(void)way->run(&grep);
 		leaving_us = host_leaving_us(grep.w.module);
 	}
-	corpus_search_all(&grep.corpus, &wanted);
-	corpus_check(grep.result, &wanted);
+	corpus_check(grep.result, wanted);
 	if (!grep.wanted)
 		unlink(grep.result);
-	printf("{\"way\":\"%s\",\"files\":%u,\"bytes\":%zu,\"matches\":%zu,\"seconds\":%.6f,"
-	       "\"leaving_us\":%.1f}\n",
-	       way->name, grep.corpus.files, total(&grep.corpus), wanted.n, seconds, leaving_us);
+	printf("{\"way\":\"%s\",\"files\":%u,\"bytes\":%zu,\"passes\":%" PRIu64
+	       ",\"matches\":%zu,\"seconds\":%.6f,\"leaving_us\":%.1f}\n",
+	       way->name, grep.corpus.files, total(&grep.corpus), grep.repeat, wanted->n, seconds,
+	       leaving_us);
 	return 0;
 }

@@ -5,9 +5,10 @@
 
 #include "../workload.h"
 
-/* An option of loops that are timed: the thread waits without a pause, as in cuStreamSynchronize().
- */
-#define HOST_SPIN_US 1000000
+/* spin_us of loops that are timed alone: the thread waits without a pause, as in
+ * cuStreamSynchronize(). It is the most that a loop takes. */
+#define HOST_SPIN_US   1000000
+#define HOST_SPIN_HELP "us for which loops look for work without a pause; 0: the library's"
 
 /* A loop around @kernel, that has not run yet. */
 struct weir_loop *host_loop(CUfunction kernel, const struct weir_loop_options *options);

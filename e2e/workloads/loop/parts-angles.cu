@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(ANGLE_THREADS, ANGLE_SM_THREADS / A
 	loop_over<1, nothing>(
 		args, p,
 		[=](weir::loop &, unsigned i, nothing &) {
-			unsigned n = i / ANGLE_PIECES, block = n % p.grid[0], segment = n / p.grid[0];
+			unsigned n = i / ANGLE_PIECES % p.total, block = n % p.grid[0], segment = n / p.grid[0];
 
 			/* Of @same a half of the pieces has no pairs, and the first segments have the most of
 			 * them. With every other block from behind, there are always pieces that have. */

@@ -2,8 +2,8 @@
  * ways: as they are (--way native), split into launches of --chunk parts (--way split), or in an
  * event loop (--way loop). Every way is checked against the CPU's result. Prints a line of JSON.
  *
- * A round is one pass; with --repeat N (lava-md and suffix-match, which only write results) N
- * passes: launches behind each other, or one loop over the parts of all.
+ * A round is one pass; with --repeat N, which hybrid-sort does not have, N passes: launches behind
+ * each other, or one loop over the parts of all.
  *
  * cpu_us is what inputs and the CPU's result took, on all processors; setup_us what it takes to
  * make the loops of a round and to free them, which is no part of `us`.
@@ -50,6 +50,7 @@ struct program {
 	const char *way, *only, *class;
 	uint64_t chunk; /* parts of a split launch; 0: as many blocks as fit on the GPU */
 	uint64_t repeat;
+	uint64_t spin;   /* us, of loops */
 	uint64_t blocks; /* of a loop on each SM, at most; 0: as many as fit */
 	bool waits, leaving;
 	struct leaves leaves; /* of the loops */
@@ -184,7 +185,7 @@ static void make_loops(struct program *program)
 						    .callbacks =
 							    2, /* that of a part, and the next */
 						    .staging = 1,
-						    .spin_us = HOST_SPIN_US,
+						    .spin_us = (uint32_t)program->spin,
 						    .name = program->only};
 		CUfunction kernel = port_kernel(program, launched, "loop");
 		struct parts parts = parts_of(program, launched);
@@ -233,10 +234,11 @@ static void run_round(struct program *program)
 /* Programs of the papers that have ports. */
 static const struct known {
 	const char *name, *ptx, *leaving_ptx;
-} known[] = {{"lava-md", parts_boxes_ptx, parts_boxes_leaving_ptx},
-	     {"angular-correlation", parts_angles_ptx, parts_angles_leaving_ptx},
-	     {"hybrid-sort", parts_keys_ptx, parts_keys_leaving_ptx},
-	     {"suffix-match", parts_suffixes_ptx, parts_suffixes_leaving_ptx}};
+	bool repeats; /* a pass finds its inputs as they were, behind others */
+} known[] = {{"lava-md", parts_boxes_ptx, parts_boxes_leaving_ptx, true},
+	     {"angular-correlation", parts_angles_ptx, parts_angles_leaving_ptx, true},
+	     {"hybrid-sort", parts_keys_ptx, parts_keys_leaving_ptx, false},
+	     {"suffix-match", parts_suffixes_ptx, parts_suffixes_leaving_ptx, true}};
 
 static const struct known *known_of(const char *name)
 {
@@ -297,6 +299,7 @@ static const struct benchmark *parse(struct program *program, int argc, char **a
 		{"chunk", OPTION_NUMBER, &program->chunk, "parts of a split launch"},
 		{"repeat", OPTION_NUMBER, &program->repeat, "passes of a round"},
 		{"blocks", OPTION_NUMBER, &program->blocks, "of a loop on each SM, at most"},
+		{"spin", OPTION_NUMBER, &program->spin, HOST_SPIN_HELP},
 		{"leaves", OPTION_FLAG, &program->leaves.wanted, "says how soon loops leave"},
 		{"wait", OPTION_FLAG, &program->waits, "begins when it reads a line"},
 		{"leaving", OPTION_FLAG, &program->leaving, HOST_LEAVING_HELP},
@@ -306,13 +309,14 @@ static const struct benchmark *parse(struct program *program, int argc, char **a
 	workload_parse(&program->w, argc, argv, "runs a kernel in one of three ways", own);
 	benchmark = find(program->only);
 	if (!benchmark || class_find(program->class) == CLASS_COUNT || !is_way(program->way) ||
+	    program->spin > HOST_SPIN_US ||
 	    (program->leaving && strcmp(program->way, "loop") != 0)) {
-		fprintf(stderr, "loop-ports: --only, --way, --class or --leaving: see --help\n");
+		fprintf(stderr,
+			"loop-ports: --only, --way, --class, --spin or --leaving: see --help\n");
 		exit(2);
 	}
 	if (program->repeat < 1 || program->repeat > REPEAT_MAX ||
-	    (program->repeat > 1 && strcmp(benchmark->name, "lava-md") != 0 &&
-	     strcmp(benchmark->name, "suffix-match") != 0)) {
+	    (program->repeat > 1 && !known_of(benchmark->name)->repeats)) {
 		fprintf(stderr, "loop-ports: --repeat: 1 to %d, and not of this kernel\n",
 			REPEAT_MAX);
 		exit(2);
@@ -322,8 +326,12 @@ static const struct benchmark *parse(struct program *program, int argc, char **a
 
 int main(int argc, char **argv)
 {
-	static struct program program = {
-		.w = {.seed = 1}, .way = "loop", .only = "lava-md", .class = "small", .repeat = 1};
+	static struct program program = {.w = {.seed = 1},
+					 .way = "loop",
+					 .only = "lava-md",
+					 .class = "small",
+					 .repeat = 1,
+					 .spin = HOST_SPIN_US};
 	struct workload *w = &program.w;
 	const struct benchmark *benchmark = parse(&program, argc, argv);
 	uint64_t rounds = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : 3, began;
@@ -336,6 +344,7 @@ int main(int argc, char **argv)
 	plan_init(&program.plan, benchmark, w,
 		  w->size ? (uint32_t)w->size
 			  : benchmark->sizes[w->gpu][class_find(program.class)]);
+	plan_expect(&program.plan, program.repeat);
 	double cpu_seconds = host_seconds(began);
 
 	program.plan.launcher = launch;

@@ -89,6 +89,7 @@ static void plan_pairs(struct plan *plan, const struct buffer *a, const struct b
 	int same = a == b;
 	struct pairs pairs = {a->input, b->input, limits->input, buffer_want(counts), n, same};
 
+	counts->adds = true;
 	buffer_zeros(counts);
 	memset(counts->want, 0, counts->bytes);
 	in_parallel(n, count_point, &pairs);

@@ -30,8 +30,13 @@ for kernel in lava-md angular-correlation hybrid-sort suffix-match; do
     check "$kernel, loop: the result is right with several parts a block" run ports --only $kernel --way loop --class small
 done
 for way in native split loop; do
-    check "lava-md, $way: several passes in a round" run ports --only lava-md --way $way --class trivial --repeat 5
+    for kernel in lava-md angular-correlation; do
+        check "$kernel, $way: several passes in a round" run ports --only $kernel --way $way --class trivial --repeat 5
+    done
 done
+check "angular-correlation: it leaves in the middle of several passes, and the result is right" \
+    run ports --only angular-correlation --way loop --leaving --class trivial --repeat 5
+check "ports: the loop waits as the library has it" run ports --only lava-md --way loop --class trivial --spin 0
 leaves_and_is_right() { # PROGRAM OPTION...
     run "$@" --leaving && tail -n 1 "$tmp/out" | jq -e '.way == "loop" and .leaving_us > 0' >/dev/null
 }
@@ -51,6 +56,32 @@ for blocks in 1 2; do
     check "images, loop: several ranges of queries and reads by $blocks blocks" \
         run images --way loop --blocks $blocks --folder "$tmp/files" --size 515 --queries 261 --seed 6
 done
+check "grep, loop: several passes, one thread that reads, waits as the library has them" \
+    run grep --way loop --folder "$tmp/files" --seed 5 --repeat 3 --readers 1 --spin 0
+check "grep, loop: it leaves in the middle of several passes" leaves_and_is_right grep --folder "$tmp/files" --repeat 3
+# When it is ready, the CPU has searched; the program waits for the go file.
+change_before_go() { # COMMAND...
+    rm -f "$tmp/ready" "$tmp/go"
+    timeout 120 "$B/bench/loop-grep" --way loop --folder "$tmp/changed" --size 3 --seed 5 --repeat 3 \
+        --ready-file "$tmp/ready" --go-file "$tmp/go" >"$tmp/out" 2>&1 &
+    local grep=$!
+    eventually 60 test -e "$tmp/ready" && "$@" && touch "$tmp/go"
+    wait $grep
+}
+mkdir "$tmp/changed"
+check "grep, loop: it begins when it is told to" change_before_go true
+move_word() { # one byte on: the number of matches is as before
+    sed -i '0,/needle\([^n]\)/s//\1needle/' "$tmp/changed/text-1"
+}
+change_before_go move_word
+[ $? -eq 1 ] && grep -q 'match [0-9]* is at' "$tmp/out"
+report $? "grep, loop: a word at another place in the last pass is noticed"
+remove_word() {
+    sed -i '0,/needle/s//noodle/' "$tmp/changed/text-1"
+}
+change_before_go remove_word
+[ $? -eq 1 ] && grep -q 'in the passes before the last one, not' "$tmp/out"
+report $? "grep, loop: a word that is missing in the other passes is noticed"
 run grep --way loop --folder "$tmp/files" --seed 5 --result /dev/full
 [ $? -eq 1 ] && grep -q "ended with -28: No space left on device" "$tmp/out"
 report $? "grep, loop: a full disk is an error"
@@ -187,9 +218,14 @@ for words in "tokens --folder $tmp/files" ports; do
     [ $? -eq 1 ]
     report $? "${words%% *}: a lost launch is noticed"
 done
+# A round has two launches for each of three passes.
+FAULT_LAUNCH=9 LD_PRELOAD=$B/lib/fault.so run ports --only angular-correlation --way native --class trivial --repeat 3 --iterations 1
+[ $? -eq 1 ] && grep -q 'wrong result' "$tmp/out"
+report $? "angular-correlation: a launch that is lost in one of several passes is noticed"
 for words in "ports --only lava-md --way split --leaving" "grep --way split --leaving --folder $tmp/files" \
     "images --way native --leaving --folder $tmp/files" "tokens --way parallel --leaving --folder $tmp/files" \
     "grep --way fast --folder $tmp/files" "images --way loop" "ports --only no-such" "ports --repeat 5 --only hybrid-sort" \
+    "ports --spin 1000001" "grep --folder $tmp/files --spin 1000001" "grep --folder $tmp/files --way split --repeat 2" \
     "server --service kv" "client --service mail --port 1" "rude --service kv --port 1" \
     "client --service kv --port 1 --random" "file-read --folder $tmp/files --size 3" "file-read --folder $tmp/files --way loop," "throttle --blocks 0"; do
     # shellcheck disable=SC2086
