@@ -27,9 +27,15 @@ GRIDS = {"one block": ("--blocks", 1), "a block on each SM": ("--per-sm", 1), "a
 COUNTS = (1, 2, 4, 8)
 ALONE = 0.5  # seconds that one loop takes
 TIMEOUT = 120
-# TPACF's points and rounds: the CPU, too, computes the result, in 3 s, and making a loop for each round takes as long as four of
-# these. Files of grep, of 1 MiB each on average: 77 ms alone, so that turns of 10 ms are a small part.
-ANGLES, ROUNDS, FILES = 28 << 10, 40, 2048
+# TPACF's points and passes: about ALONE in its two loops. The CPU, too, computes the result.
+ANGLES, PASSES = 14 << 10, 600
+# Grep's files, of 1 MiB each on average, and passes over them: half a second or more alone, as one that ends a turn of 10 ms
+# before another must make little difference. With READERS threads that copy from the page cache and one that waits for the GPU,
+# eight have not many more than the processors of a usual machine. The one that runs alone has as many: the machine's rate is
+# in loop-ports.
+FILES, TIMES, READERS = 2048, 10, 2
+WAITS = "the library's spin_us"
+SPIN = 0  # loops wait as the library has it: threads of several that never sleep would take the processors from each other
 
 
 def argv_of(bench, kernel, n, *options):
@@ -161,21 +167,27 @@ def several(bench):
 
 def tpacf(bench):
     """Its arguments; what is told of its results."""
-    size = {"class": "trivial", "iterations": 2} if bench.node.simulated else {"size": ANGLES, "iterations": ROUNDS}
+    size = {"class": "trivial", "repeat": 2} if bench.node.simulated else {"size": ANGLES, "repeat": PASSES}
 
     def times(results):
         us, setup = (statistics.fmean(result[name] for result in results) for name in ("us", "setup_us"))
-        return f"of a round {us / 1e3:.1f} ms in its loop, {setup / 1e3:.1f} ms making and freeing that"
+        return f"{us / 1e6:.3f} s of it in loops, {setup / 1e3:.1f} ms making and freeing them; {size['repeat']} passes; {WAITS}"
 
-    return ports.argv_of(bench, "loop-ports", only="angular-correlation", way="loop", **size), times
+    return ports.argv_of(bench, "loop-ports", only="angular-correlation", way="loop", iterations=1, spin=SPIN, **size), times
 
 
 def grep(bench):
     """The same. The files are made before."""
-    options = {"folder": ports.files(bench)} | ports.blocks(bench, "grep") | ({} if bench.node.simulated else {"size": FILES})
+    size = {"repeat": 2} if bench.node.simulated else {"size": FILES, "repeat": TIMES}
+    options = {"folder": ports.files(bench), "readers": READERS, "spin": SPIN} | ports.blocks(bench, "grep") | size
     argv = ports.argv_of(bench, "loop-grep", way="loop", **options)
     bench.node.start("grep", argv, LOW, False).result(TIMEOUT)
-    return argv, lambda results: f"{results[0]['bytes'] / 1e9:.2f} GB from the page cache each"
+
+    def read(results):
+        passes, size = results[0]["passes"], results[0]["bytes"] / 1e9
+        return f"{passes} times {size:.2f} GB from the page cache each; {READERS} threads of each read; {WAITS}"
+
+    return argv, read
 
 
 def apps(bench):
