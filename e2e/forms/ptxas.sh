@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 for seed in 1 2 3 4 5 6; do
     "$B/tests/test-forms" print $seed >"$tmp/generated-$seed.ptx"
 done
-for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/{papers,tensor}/*.ptx "$tmp"/generated-*.ptx; do
+for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/{papers,tensor,masks}/*.ptx "$tmp"/generated-*.ptx; do
     name=$(basename "$ptx" .ptx)
     architectures=(75 80 90 100 120)
     [ "$name" != tensor ] || architectures=(90a)

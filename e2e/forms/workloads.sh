@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the papers' benchmarks, and kernels for tensor cores, with all kernels in each form, evicted at random moments,
+# Runs the papers' benchmarks, kernels with masks of lanes that exit, and kernels for tensor cores, with all kernels in each form, evicted at random moments,
 # from the whole GPU or a part of it. Results must be right.
 # Kernels that need the host while they run are left out, because this launcher waits for each.
 set -uo pipefail
@@ -29,6 +29,10 @@ for form in persistent resumable; do # in larger grids: few leave a part of the 
     CLASS=${CLASS:-small} run kernels $form
     check "$form: kernels left a part of the SMs" grep -q '^forms: .* [1-9][0-9]* partial' "$tmp/out"
 done
+for form in sliced persistent resumable; do
+    run masks $form
+done
+check "kernels with masks of lanes that exit were evicted" grep -q '^forms: .* [1-9][0-9]* continuations' "$tmp/out"
 run tensor sliced
 ITERATIONS=${ITERATIONS:-3} run tensor persistent
 check "kernels for tensor cores were evicted" grep -q '^forms: .* [1-9][0-9]* continuations' "$tmp/out"

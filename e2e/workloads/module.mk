@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             memory-ways tensor counter channel-liar nvml-view nvml-view-linked hoard cas cooperative-pair
+             memory-ways tensor masks counter channel-liar nvml-view nvml-view-linked hoard cas cooperative-pair
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -42,6 +42,8 @@ TENSOR_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples tensor/benchm
 tensor_SRC := e2e/workloads/kernels.c $(TENSOR_SRC)
 $(WORKLOAD_GEN)/tensor/tensor.ptx: e2e/workloads/tensor/hopper.cuh
 $(WORKLOAD_GEN)/tensor/tensor.ptx: NVCC_ARCH := compute_90a
+# Kernels whose warps name lanes that exit.
+masks_SRC := $(patsubst %,e2e/workloads/%.c,kernels plan parallel samples masks/benchmarks) $(WORKLOAD_GEN)/masks/masks-ptx.c
 NVCC_ARCH := compute_75
 WORKLOAD_CU := $(patsubst e2e/workloads/%.cu,%,$(wildcard e2e/workloads/*.cu e2e/workloads/*/*.cu))
 .SECONDARY: $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%.ptx) $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%-ptx.c)

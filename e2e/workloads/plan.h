@@ -85,7 +85,7 @@ struct plan {
 	void *launcher_data;
 };
 
-/* papers/benchmarks.c or tensor/benchmarks.c. */
+/* papers/benchmarks.c, tensor/benchmarks.c or masks/benchmarks.c. */
 extern const struct benchmark benchmarks[];
 extern const size_t benchmark_count;
 extern const char *const benchmark_summary; /* of a program that runs them, for --help */

@@ -16,9 +16,11 @@ NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 
 FORMS = ("persistent", "resumable")
-TENSOR = "tensor"  # the program with kernels for tensor cores; the others are in `kernels`
+# Programs with kernels of their own, and what these are; the others are in `kernels`.
+TENSOR, MASKS = "tensor", "masks"
+KINDS = {TENSOR: "tensor cores, ", MASKS: "masks of lanes that exit, "}
 REPEAT = 20  # launches before results are checked
-SIMULATED_REPEAT = {"kernels": REPEAT, TENSOR: 2}  # the simulated GPU takes long for matrices
+SIMULATED_REPEAT = {"kernels": REPEAT, TENSOR: 2, MASKS: REPEAT}  # the simulated GPU takes long for matrices
 EVICTIONS = 1000  # of each workload
 GROUP = 9  # workloads at once
 PASSES = (("small", GROUP), ("large", 3))  # class of the input, workloads at once
@@ -99,7 +101,7 @@ def form_results(bench, watch, run, want):
 
 
 def show_truth(bench, run, results, native):
-    what = f"{'tensor cores, ' if run.program == TENSOR else ''}{run.form}, {run.input_class} inputs"
+    what = f"{KINDS.get(run.program, '')}{run.form}, {run.input_class} inputs"
     wrong = {name: result for name, result in results.items() if result[0] is None or result[0] != native.get(name)}
     for name, (_, evictions, message) in wrong.items():
         bench.report.holds(f"{name}, {what}: as native, bit for bit", False, message or f"{evictions} evictions")
@@ -141,12 +143,13 @@ def run(bench):
     node.ensure_agent()
     everything = forms.names(bench)[: GROUP if node.simulated else None]
     counts, want = dict.fromkeys(everything, 0), 1 if node.simulated else EVICTIONS
-    tensor = dict.fromkeys(forms.names(bench, TENSOR), 0)
+    others = {program: dict.fromkeys(forms.names(bench, program), 0) for program in KINDS}
     argv = [node.bench("demand-generator"), "--seconds", "600"]
     env = {"WEIR_SOCKET": str(node.socket)}
     with node.running("demand", argv, HIGH, False, env=env), Watch(node) as watch:
         for input_class, group in PASSES[: 1 if node.simulated else None]:
             truth(bench, watch, input_class, group, counts, want)
-            truth(bench, watch, input_class, group, tensor, want, TENSOR)
-        show_counts(bench, {**counts, **tensor}, want)
+            for program, own in others.items():
+                truth(bench, watch, input_class, group, own, want, program)
+        show_counts(bench, {name: count for own in (counts, *others.values()) for name, count in own.items()}, want)
     bench.report.add("exceptions: sums of floats by atomics", ", ".join(EXCEPTIONS) or "none among ours")

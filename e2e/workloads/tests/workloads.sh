@@ -73,6 +73,10 @@ check "tensor" ends_with 0 "$B/bin/tensor" --class trivial
 for name in $("$B/bin/tensor" --list | cut -d ' ' -f 1); do
     check "tensor: $name notices a lost launch" notices 1 'wrong result' tensor --class trivial --only "$name"
 done
+check "masks" ends_with 0 "$B/bin/masks" --class trivial
+for name in $("$B/bin/masks" --list | cut -d ' ' -f 1); do
+    check "masks: $name notices a lost launch" notices 1 'wrong result' masks --class trivial --only "$name"
+done
 check "bench-launch" ends_with 0 "$B/bench/bench-launch" --iterations 2
 
 "$B/bin/filler" --ready-file "$tmp/ready" --stop-file "$tmp/stop" >"$tmp/filler.json" &
