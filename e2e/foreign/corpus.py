@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes PTX of kernels that others wrote: instances of CUB (from the toolkit), CUTLASS's examples, the kernels of ggml,
-and Triton's output. The sources come as packages of PyPI into a cache; this repository keeps none of them. Kernels of
+"""Makes PTX of kernels that others wrote: instances of CUB and Thrust (from the toolkit), CUTLASS's examples, the kernels
+of ggml, and Triton's output. The sources come as packages of PyPI into a cache; this repository keeps none of them. Kernels of
 this folder are added: those of dependent.cu, as inference engines write them.
 
     corpus.py FOLDER [PART...]     writes FOLDER/PART/NAME.ptx; what is there already stays. Without PART: all parts.
@@ -81,6 +81,10 @@ def cub(folder):
     yield HERE / "cub.cu", folder / "cub.ptx", HOPPER
 
 
+def thrust(folder):
+    yield HERE / "thrust.cu", folder / "thrust.ptx", HOPPER
+
+
 def dependent(folder):
     yield HERE / "dependent.cu", folder / "dependent.ptx", HOPPER
 
@@ -107,7 +111,7 @@ def cutlass(folder):
             yield file, folder / f"{file.stem}.ptx", target, "--expt-relaxed-constexpr", f"-I{file.parent}", *headers
 
 
-PARTS = {"dependent": dependent, "cub": cub, "ggml": ggml, "cutlass": cutlass}
+PARTS = {"dependent": dependent, "cub": cub, "thrust": thrust, "ggml": ggml, "cutlass": cutlass}
 
 
 def compile_part(part, folder):

@@ -1,4 +1,4 @@
-"""Kernels of CUB, CUTLASS, ggml and Triton (e2e/foreign/corpus.py) in all forms, built as the compile service does."""
+"""Kernels of CUB, Thrust, CUTLASS, ggml and Triton (e2e/foreign/corpus.py) in all forms, built as the compile service does."""
 
 import collections
 import re
@@ -19,6 +19,8 @@ SIMULATED = True
 
 EVERY = 4  # one of so many kernels is built and assembled
 SHOWN = 8  # reasons
+# About blocks on an SM: launches say the rest.
+ASSUMED = f"without dynamic shared memory, blocks of {foreign.USUAL_THREADS} threads where the PTX does not say"
 
 
 def kept(kernel, form):
@@ -27,13 +29,19 @@ def kept(kernel, form):
     return max(fit) / max(1, foreign.blocks(kernel.native, kernel.threads)) if fit else None
 
 
+def shares(eligible):
+    eligible = list(eligible)
+    return f"{100 * sum(eligible) / len(eligible):.1f} % of {len(eligible)}"
+
+
 def count_eligible(bench, paths):
     """By weir-transform's word, over the whole corpus."""
     rows = foreign.verdicts(paths)
     for form, bound in BOUNDS.items():
         of = [row for row in rows if row[1] == form]
         good = sum(row[2] for row in of)
-        bench.report.judge(f"kernels that can be {form}", 100 * good / len(of), bound, f"{good} of {len(of)}")
+        parts = ", ".join(f"{part} {shares(row[2] for row in of if row[0] == part)}" for part in dict.fromkeys(row[0] for row in of))
+        bench.report.judge(f"kernels that can be {form}", 100 * good / len(of), bound, f"{good} of {len(of)}: {parts}")
         reasons = (re.sub(r"\d+ of \d+ registers", "too many registers", row[3]) for row in of if not row[2])
         for reason, count in collections.Counter(reasons).most_common(SHOWN):
             bench.report.add(f"not {form}: {reason}", f"{count} kernels")
@@ -57,7 +65,7 @@ def show_occupancy(bench, kernels, form):
     can = [kernel for kernel, part in parts.items() if part is not None]
     half = sum(parts[kernel] >= 0.5 for kernel in can)
     whole = sum(parts[kernel] >= 1 for kernel in can)
-    beside = f"{half} of {len(kernels)}; {len(can)} can be {form}, {whole} keep all blocks"
+    beside = f"{half} of {len(kernels)}; {len(can)} can be {form}, {whole} keep all blocks; {ASSUMED}"
     what = f"{form} with at least half of the blocks on an SM"
     if form == "resumable":
         bench.report.judge(what, 100 * half / len(kernels), BOUNDS[form], beside)
@@ -68,13 +76,17 @@ def show_occupancy(bench, kernels, form):
 
 def build_some(bench, paths):
     """One kernel of EVERY in all forms."""
-    kernels = foreign.survey(paths, EVERY)
+    kernels, count_all, refused = foreign.survey(paths, EVERY)
     count = collections.Counter(kernel.part for kernel in kernels)
-    bench.report.add("kernels that were built", f"{len(kernels)}", baselines=", ".join(f"{part} {n}" for part, n in count.items()))
+    parts = ", ".join(f"{part} {n}" for part, n in count.items())
+    bench.report.add("kernels that were built", f"{len(kernels)} of {count_all}", baselines=parts)
+    bench.report.cut(f"one kernel of {EVERY} is built and assembled")
+    named = "; ".join(f"{name}: {error}" for name, error in refused.items())
+    bench.report.add("files that ptxas refuses as they are, left out", f"{len(refused)} of {len(paths)}", baselines=named)
     bad = [kernel for kernel in kernels if kernel.error]
     for kernel in bad[:SHOWN]:
         bench.report.add(f"{kernel.file}: {kernel.name[:60]}", kernel.error[:90])
-    bench.report.holds("every build is assembled", not bad, f"{len(kernels) - len(bad)} of {len(kernels)}")
+    bench.report.holds(f"every build is assembled, of one kernel in {EVERY}", not bad, f"{len(kernels) - len(bad)} of {len(kernels)}")
     for form in BOUNDS:
         show_occupancy(bench, kernels, form)
 

@@ -106,13 +106,13 @@ def blocks(entry, threads):
 
 
 def verdicts(paths):
-    """(kernel, form, eligible, reason) of all kernels of the files; all forms of a kernel in turn."""
+    """(part, form, eligible, reason) of all kernels of the files; all forms of a kernel in turn."""
     rows = []
     for path in paths:
         done = subprocess.run([TRANSFORM, "--list", path], capture_output=True, text=True, check=True)
         for line in done.stdout.splitlines():
-            name, form, eligible, *reason = line.split("\t")
-            rows.append((f"{path.stem}: {name}", form, eligible == "yes", re.sub(r"^line \d+: ", "", " ".join(reason))))
+            _, form, eligible, *reason = line.split("\t")
+            rows.append((path.parent.name, form, eligible == "yes", re.sub(r"^line \d+: ", "", " ".join(reason))))
     return rows
 
 
@@ -147,12 +147,13 @@ def survey_kernel(path, name, threads, native, folder):
 
 
 def survey(paths, every=1):
-    """Of all kernels of the PTX files, one of @every. Files that ptxas refuses as they are are left out."""
+    """Of all kernels of the PTX files, one of @every; how many there are; and what ptxas says of files that it refuses as
+    they are, whose kernels are left out."""
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        wanted = []
+        wanted, refused = [], {}
         for path, (found, error) in zip(paths, pool.map(assemble, paths)):
             if error:
-                print(f"  {path.name}: {error}")
+                refused[f"{path.parent.name}/{path.name}"] = error
             threads = kernels_of(path.read_text())
             wanted += [(path, name, threads[name], native) for name, native in found.items() if name in threads]
-        return list(pool.map(lambda job: survey_kernel(*job, folder), wanted[::every]))
+        return list(pool.map(lambda job: survey_kernel(*job, folder), wanted[::every])), len(wanted), refused
