@@ -78,6 +78,16 @@ check "every experiment declares its fields, and RESULTS.md is what the results 
 check "an unknown experiment is refused" refuses no-such-experiment
 check "requests that stolen time overlaps are left out" knows_thefts
 check "a second SIGTERM does not end what the first one began" survives_second_sigterm
+
+judges() { # WHAT
+    python3 e2e/bench/tests/rows.py "$1"
+}
+check "form-overhead judges what libweir chose, the best choice beside it" judges judges_what_libweir_chose
+check "the least cost is of a variant that leaves in time" judges knows_least_costs
+check "drain-or-save names kernels with too few evictions" judges counts_kernels_without_delays
+check "second-start judges the first rounds as they are, and names what is not measured" judges counts_the_first_rounds_as_they_are
+check "programs judges HIGH beside each program that has its PTX with it" judges judges_programs_with_ptx
+check "proactive has the kernels of PEP's table, and tells of its floor" judges tells_of_its_floor
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do
     check "run lists $set" e2e/bench/run "$set" --list
@@ -100,6 +110,10 @@ for name in hidden-switch requests-timeslice; do
     check "slices: $name has the hardware's slices without Weir beside it" has_plain_slices "$name"
 done
 all first-launches first-launch second-start programs
+shows_short_wait() {
+    jq -e '.rows | any(.what | contains("wait for 50 ms at most"))' "$tmp/out/first-launch.json"
+}
+check "first-launch: what a shorter wait does stands beside the figures" shows_short_wait
 runs_part() {
     run second-start --parts triad && jq -e '.cut | contains("only triad")' "$tmp/out/second-start.json" &&
         jq -e '[.rows[].what] | any(contains("triad")) and (any(contains("stencil")) | not)' "$tmp/out/second-start.json"

@@ -33,8 +33,8 @@ BASELINES = ("the program without Weir", "HIGH alone")
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 
-# Their kernels come as PTX, and libweir may run them in forms.
-PTX = (
+# libweir may run their kernels in forms.
+IN_FORMS = (
     "long-launch", "many-launches", "four-threads", "constant-memory", "textures", "surfaces", "device-printf",
     "device-malloc", "runtime-module", "async-alloc", "per-thread-stream", "host-functions",
 )
@@ -46,6 +46,9 @@ WHOLE = {
     "clusters": "clusters are refused",
 }
 FAULTS = "device-assert"
+ALL = (*IN_FORMS, *WHOLE, FAULTS)
+# All others have their PTX with them, in forms or not: HIGH beside each of them is judged.
+WITHOUT_PTX = ("dynamic-parallelism",)
 VICTIM = "normal"  # the level of those that are killed: one up, where they have demand bits
 SECONDS = 3  # of a program's work below HIGH: its start and its end are some of HIGH's requests, too
 SLOW = 1.1  # of HIGH's requests, against p99 alone: those are listed
@@ -64,7 +67,7 @@ class Programs:
 
     def __init__(self, bench):
         self.bench, self.node = bench, bench.node
-        self.names = bench.part_of([name for name in (*PTX, *WHOLE, FAULTS) if self.node.cuda_program(name)])
+        self.names = bench.part_of([name for name in ALL if self.node.cuda_program(name)])
         self.seconds = 0.1 if self.node.simulated else SECONDS
         self.pauses, self.pauses_stolen = [], Stolen()  # HIGH's requests then
         self.outside = {FAULTS: "its failure ends other clients under MPS"} if FAULTS in self.names else {}
@@ -182,7 +185,7 @@ def show_latency(bench, programs, name, alone, below):
     what = f"HIGH's p99 beside {name}"
     ratio, gpu_ratio = alone.ratios(below.requests)
     at_work = alone.ratios(below.at_work or below.requests)[1]
-    if name in PTX:
+    if name not in WITHOUT_PTX:
         bench.report.judge(what, ratio, BOUNDS["p99 against alone"], words + (f"; {said}" if said else ""))
         bench.report.judge(f"{what}, on the GPU", gpu_ratio, BOUNDS["p99 against alone, on the GPU"], on_gpu_words)
         bench.report.judge(

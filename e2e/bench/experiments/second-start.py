@@ -2,11 +2,11 @@
 second pod of its kind. HIGH shares the GPU and sleeps. Which forms a process has chosen stands in libweir's log.
 
 Processes of one kind differ by a per cent or two, also without Weir. So a settled round takes the median of all of them:
-the first one and the second ones, with Weir or without.
+the first one and the second ones, with Weir or without. The first rounds count with all that makes them slow. Part of
+that is the driver, which loads code then: the same without Weir stands beside the figure.
 
 A process checks its results while the next one makes its context. No rounds are measured meanwhile."""
 
-import math
 import re
 import statistics
 import subprocess
@@ -25,7 +25,7 @@ SIMULATED = True
 FIRST = 20  # rounds
 SECONDS = 0.4  # of rounds, when all is settled
 SETTLE, SETTLE_MAX = 1.0, 4.0  # seconds of rounds until the first process is taken as settled
-STARTS = 2  # of the second process and of one without Weir, unless the first is good: HIGH may wake up in one
+STARTS = 2  # of the second process and of one without Weir: HIGH may wake up in one; their mean counts
 ENOUGH = 300  # seconds; the benchmarks that are left then are cut
 HIGH_SLEEPS = ("--gap-min-us", "12000000", "--gap-max-us", "15000000")  # a client idle for 20 s would not count
 LEAD = 30_000_000  # ns from a command to the begin of its rounds
@@ -152,24 +152,44 @@ def start_first(workers, name):
     return usual, settled(process.client.errors)
 
 
+def what_of(name):
+    return f"{name}, first {FIRST} rounds against settled"
+
+
 def measure(bench, workers, name):
-    """Kernels with settled forms, those of them that began otherwise, and whether the first rounds were as fast."""
+    """Kernels with settled forms, and those of them that began otherwise in a start, on average."""
     usual, want = start_first(workers, name)
-    bound, plain, starts, ratio = BOUNDS["first 20 rounds against settled"], [], [], math.inf
-    while len(starts) < (1 if workers.node.simulated else STARTS) and (ratio > bound.limit or wrong):
+    plain, starts = [], []
+    for _ in range(1 if workers.node.simulated else STARTS):
         plain.append(start_plain(workers, name))
         starts.append(start_again(workers, name, want))
-        first, _, wrong = min(starts)
-        middle = statistics.median([usual, *(settled_us for _, settled_us, _ in starts)])
-        # Without Weir the first rounds are slower, too: the driver loads code then.
-        plain_first, plain_usual = min(plain)[0], statistics.median(settled_us for _, settled_us in plain)
-        ratio = first / middle / (plain_first / plain_usual)
+    judge(bench, name, usual, starts, plain)
+    wrong = sorted({kernel for *_, kernels in starts for kernel in kernels})
+    bench.report.add(f"{name}, kernels that begin otherwise", f"{len(wrong)} of {len(want)}", baselines=", ".join(wrong) or "-")
+    return len(want), sum(len(kernels) for *_, kernels in starts) / len(starts)
+
+
+def judge(bench, name, usual, starts, plain):
+    """@usual: us of a settled round of the first process; @starts, @plain: what start_again() and start_plain() return."""
+    first = statistics.fmean(us for us, *_ in starts)
+    settled_us = statistics.median([usual, *(us for _, us, _ in starts)])
+    plain_first, plain_usual = statistics.fmean(us for us, _ in plain), statistics.median(us for _, us in plain)
     bench.report.judge(
-        f"{name}, first {FIRST} rounds against settled", ratio, bound,
-        f"{first:.0f} us, settled {middle:.0f} us; without Weir {plain_first:.0f} us, {plain_usual:.0f} us; "
-        f"{len(want)} kernels settled, otherwise at first: {', '.join(wrong) or 'none'}",
+        what_of(name), first / settled_us, BOUNDS["first 20 rounds against settled"],
+        f"{first:.0f} us, settled {settled_us:.0f} us; without Weir {plain_first:.0f} us, {plain_usual:.0f} us: "
+        f"{plain_first / plain_usual:.3f}x; starts: {', '.join(f'{us / settled_us:.3f}x' for us, *_ in starts)}",
     )
-    return len(want), sum(len(wrong) for *_, wrong in starts) / len(starts)
+
+
+def judge_forms(bench, counts, benchmarks):
+    """@counts: what measure() returns of each benchmark, of so many @benchmarks."""
+    kernels, wrong = sum(count for count, _ in counts), sum(count for _, count in counts)
+    what, bound = "kernels whose first launch has the settled form", BOUNDS["settled at the first launch"]
+    of = f"{kernels} kernels with settled forms, by size, of {len(counts)} of {benchmarks} benchmarks"
+    if kernels:
+        bench.report.judge(what, 100 * (1 - wrong / kernels), bound, of)
+    else:
+        bench.report.lacks(what, bound, of)
 
 
 def benchmarks(bench):
@@ -181,7 +201,8 @@ def benchmarks(bench):
 
 
 def run(bench):
-    left, counts, until = list(bench.part_of(benchmarks(bench))), [], time.monotonic() + ENOUGH
+    every = benchmarks(bench)
+    left, counts, until = bench.part_of(every), [], time.monotonic() + ENOUGH
     bench.node.ensure_mps()
     bench.node.renew_agent()
     high = bench.node.start("burst", bench.burst_argv(1 << 40, extra=HIGH_SLEEPS), HIGH, True)
@@ -189,14 +210,12 @@ def run(bench):
         high.wait_ready()
         workers = Workers(bench)
         while left and time.monotonic() < until:
-            counts.append(measure(bench, workers, left.pop(0)))
+            with bench.report.guard(left[0]):
+                counts.append(measure(bench, workers, left[0]))
+            left.pop(0)
         workers.wait_end()
     finally:
         high.kill()  # it would sleep on
-    if left:
-        bench.report.cut(f"not measured: {', '.join(left)}")
-    kernels, wrong = sum(count for count, _ in counts), sum(count for _, count in counts)
-    bench.report.judge(
-        "kernels whose first launch has the settled form", 100 * (1 - wrong / kernels) if kernels else 0,
-        BOUNDS["settled at the first launch"], f"{kernels} kernels with settled forms, by size, of {len(counts)} benchmarks",
-    )
+    for name in left:
+        bench.report.lacks(what_of(name), BOUNDS["first 20 rounds against settled"], "no time was left")
+    judge_forms(bench, counts, len(every))

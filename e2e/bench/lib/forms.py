@@ -4,11 +4,14 @@ import math
 
 from bursts import LOW
 from node import Failure
+from report import at_most
 
 EATERS = ("work-queue", "polling-server", "endless-simulation")  # they end only when the host tells them to
 TRIALS = 50  # evictions of each variant
 ROUNDS = 5  # measured for the cost of a variant
 FEW = 10  # evictions, too few for a p99 below this
+WITHIN_US = 100  # in which a kernel leaves in time
+LITTLE = at_most(1.03)  # what a form may cost
 
 
 def modules(bench):
@@ -31,6 +34,32 @@ def names(bench, program="kernels"):
 
 def name_of(kernel):
     return f"{kernel['workload']}/{kernel['kernel']}"
+
+
+def enough(bench):
+    """Evictions of a variant for a p99."""
+    return 1 if bench.node.simulated else FEW
+
+
+def was_evicted(bench, variants):
+    """Whether each variant was evicted often enough."""
+    return all(v.get("evictions", 0) >= enough(bench) for v in variants)
+
+
+def needs_form(kernel):
+    """A launch that is over within the time in which a form has to leave needs none."""
+    return kernel["native_us"] / kernel["launches"] > WITHIN_US
+
+
+def least_cost(bench, kernel):
+    """Of the variants that libweir could launch and that leave in time, native included. None: none leaves in time."""
+    as_launched = [v for v in kernel["forms"] if not v["saves"] and not v["finishes"]]
+    in_time = [v["ratio"] for v in as_launched if was_evicted(bench, [v]) and v["delay_us"]["p99"] <= WITHIN_US]
+    return min(in_time + ([] if needs_form(kernel) else [1.0]), default=None)
+
+
+def count_cheap(costs):
+    return sum(cost is not None and LITTLE.allows(cost) for cost in costs)
 
 
 def measured(bench):

@@ -69,6 +69,10 @@ class Report:
         verdict = NOTE if bound.timed and self.simulated else PASS if good else FAIL
         self.add(what, round(value, 3 if bound.is_upper else 2), bound.unit, bound, verdict, baselines)
 
+    def lacks(self, what, bound, why):
+        """There is no figure to judge."""
+        self.add(what, why, "", bound, NOTE if bound.timed and self.simulated else NOT_RUN)
+
     def holds(self, what, good, figure, baselines=""):
         """Something that is true or not, on the simulated GPU as well."""
         self.add(what, figure, "", MUST_HOLD, PASS if good else FAIL, baselines)

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What experiments judge, on made-up figures: which of them count, and that those that are missing are told."""
+
+import pathlib
+import sys
+import types
+
+BENCH = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(BENCH / "lib"))
+
+import forms  # noqa: E402
+from experiment import Experiment  # noqa: E402
+from report import FAIL, NOT_RUN, PASS, Report  # noqa: E402
+
+
+def module(name):
+    return Experiment(BENCH / f"experiments/{name}.py", "any").module
+
+
+def a_bench():
+    bench = types.SimpleNamespace(report=Report("test"), node=types.SimpleNamespace(simulated=False), kernels={})
+    bench.row = lambda words: next(row for row in bench.report.rows if words in row["what"])
+    return bench
+
+
+def variant(ratio, p99, form="persistent", evictions=50, **more):
+    delay_us = {"p50": p99 / 2, "p99": p99}
+    usual = {"parts": 1, "saves": 0, "finishes": 0, "together": 0, "delays_us": [p99] * evictions}
+    return {"form": form, "ratio": ratio, "evictions": evictions, "delay_us": delay_us, **usual, **more}
+
+
+def kernel(name, *variants, us=500):
+    return {"workload": "w", "kernel": name, "native_us": us, "launches": 1, "block_us": 5, "forms": list(variants)}
+
+
+def judges_what_libweir_chose():
+    """One kernel leaves late, one costs too much, one is good. A variant that nobody chose makes all of them good."""
+    of, bench = module("form-overhead"), a_bench()
+    cheap = [kernel(name, variant(1.0, 20)) for name in ("late", "dear", "good")]
+    bench.kernels = {("small", forms.name_of(one)): one for one in cheap}
+    of.judge_cost(bench, {"w/late": 1.0, "w/dear": 1.04, "w/good": 1.02}, {"w/late": (400, "native")})
+    row = bench.row("libweir chose")
+    assert row["figure"] == 33.33 and row["verdict"] == FAIL and "1 of 3; " in row["baselines"], row
+    assert row["baselines"].endswith("small inputs, 3"), row
+
+
+def knows_least_costs():
+    least = lambda *variants, us=500: forms.least_cost(a_bench(), kernel("k", *variants, us=us))
+    assert least(variant(1.2, 20), variant(1.1, 120)) == 1.2
+    assert least(variant(1.01, 20, saves=1), variant(1.02, 20, evictions=3)) is None
+    assert least(variant(1.2, 20), us=90) == 1.0
+    assert forms.count_cheap([1.03, 1.04, None]) == 1
+
+
+def ways(evictions=50):
+    resumable = {"form": "resumable", "evictions": evictions}
+    return [
+        variant(1, 20), variant(1, 20, saves=1, **resumable), variant(1, 20, saves=1, **resumable),
+        variant(1, 20, saves=1, together=1, **resumable), variant(1, 20, **resumable), variant(1, 20, finishes=1, **resumable),
+    ]
+
+
+def counts_kernels_without_delays():
+    of, bench = module("drain-or-save"), a_bench()
+    kernels = [kernel("enough", *ways()), kernel("few", *ways(9)), kernel("one-form", variant(1, 20))]
+    assert [one["kernel"] for one, _ in of.with_ways(bench, kernels)] == ["enough"]
+    cut = bench.report.record("", "", ("", ""))["cut"]
+    assert "without both forms: 1 of 3 kernels: w/one-form" in cut and "fewer than 10 evictions" in cut and "w/few" in cut, cut
+    of.show_mixed(bench, [])
+    assert [row["verdict"] for row in bench.report.rows] == [NOT_RUN, NOT_RUN]
+
+
+def counts_the_first_rounds_as_they_are():
+    """The driver's part of them is not taken off, and the mean of two starts counts."""
+    of, bench = module("second-start"), a_bench()
+    of.judge(bench, "lu", 632, [(653, 632, []), (653, 632, [])], [(653, 632), (653, 632)])
+    assert bench.row("lu")["figure"] == 1.033 and bench.row("lu")["verdict"] == FAIL
+    of.judge(bench, "fft", 100, [(100, 100, []), (110, 100, [])], [(100, 100)] * 2)
+    assert bench.row("fft")["figure"] == 1.05 and "1.000x, 1.100x" in bench.row("fft")["baselines"], bench.row("fft")
+    of.judge_forms(bench, [(4, 0)], 36)
+    assert bench.row("first launch")["verdict"] == PASS and "1 of 36" in bench.row("first launch")["baselines"]
+    other = a_bench()
+    of.judge_forms(other, [], 36)
+    assert other.report.rows[0]["verdict"] == NOT_RUN
+
+
+def judges_programs_with_ptx():
+    of, judged = module("programs"), set()
+    one = types.SimpleNamespace(us=100, on_gpu=100, began=0, at=1, released=0)
+    alone = types.SimpleNamespace(words="", on_gpu=100, where=lambda _: "", ratios=lambda _: (1.126, 1.12))
+    below = types.SimpleNamespace(
+        requests=[one], at_work=[one], held="", late=lambda _: "", client=types.SimpleNamespace(errors="kernel k runs natively: clusters"))
+    for name in of.ALL:
+        bench = a_bench()
+        of.show_latency(bench, types.SimpleNamespace(outside={}), name, alone, below)
+        judged |= {name} if bench.row(f"HIGH's p99 beside {name}")["verdict"] == FAIL else set()
+    assert set(of.ALL) - judged == {"dynamic-parallelism"}, judged
+
+
+def tells_of_its_floor():
+    of, bench = module("proactive"), a_bench()
+    assert len(of.PEP) == 16 and len(set(of.PEP.values())) == 16
+    of.judge_wait(bench, [{of.REACTIVE: 0.0, of.AT_ONCE: 2.7}, {of.REACTIVE: 0.0, of.AT_ONCE: 0.0}], "")
+    row = bench.row("HIGH's wait")
+    assert row["figure"] == 1.35 and "2 of 16" in row["what"] and "below 1 us" in row["what"], row
+    assert "beside 2;" in row["baselines"] and row["verdict"] == FAIL, row
+    of.judge_bytes(bench, [of.Saved(7, 10, 5), of.Saved()])
+    assert bench.row("1 of 2 kernels")["figure"] == 0.7
+    other = a_bench()
+    of.judge_bytes(other, [of.Saved()])
+    assert other.report.rows[0]["verdict"] == NOT_RUN
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
