@@ -3,8 +3,9 @@
 import dataclasses
 import os
 import pathlib
-import threading
 import time
+
+from looking import Looking
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds: stolen time is told in ticks
 EVERY = 0.01  # seconds between looks
@@ -34,15 +35,15 @@ def between(before, after, begin, end):
     return [Interval(processor, begin - (ticks + 1) * TICK, end, ticks) for processor, ticks in more.items() if ticks > 0]
 
 
-class Thefts:
+class Thefts(Looking):
     """All of them in this context. @aside: processors that the thread which looks keeps away from. @late: seconds that this
     thread was late each time: when the whole machine stands still, nobody counts that as stolen."""
 
     def __init__(self, aside=()):
-        self.intervals, self.late, self.aside, self.over = [], [], set(aside), threading.Event()
-        self.thread = threading.Thread(target=self.look, daemon=True)
+        super().__init__()
+        self.intervals, self.late, self.aside = [], [], set(aside)
 
-    def look(self):
+    def look_on(self):
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, allowed - self.aside or allowed)
         at, seen = time.monotonic(), parse(pathlib.Path("/proc/stat").read_text())
@@ -51,14 +52,6 @@ class Thefts:
             self.intervals += between(seen, found, at, now)
             self.late.append(now - at - EVERY)
             at, seen = now, found
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
 
     def of(self, processors):
         """Those of @processors; of all, if these are not known."""

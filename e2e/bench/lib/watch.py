@@ -1,20 +1,21 @@
 """The agent's counters of clients, read while the clients live."""
 
 import statistics
-import threading
+
+from looking import Looking
 
 COUNTERS = ("gates", "gatesClosed", "waits", "evictions")
 
 
-class Watch:
+class Watch(Looking):
     """Asks weirctl now and then, and keeps the largest number of each client's counters, by GPU."""
 
     def __init__(self, node):
-        self.node, self.largest, self.done = node, {}, threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
+        super().__init__()
+        self.node, self.largest = node, {}
 
-    def run(self):
-        while not self.done.wait(0.1):
+    def look_on(self):
+        while not self.over.wait(0.1):
             try:
                 clients = self.node.status()
             except Exception:  # the agent may be away; the next answer will do
@@ -23,14 +24,6 @@ class Watch:
                 seen = self.largest.setdefault(self.node.identity_of(client), {}).setdefault(client["gpu"], {})
                 for name in COUNTERS:
                     seen[name] = max(seen.get(name, 0), client[name])
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
 
     def counters(self, client):
         """The last counters that were seen of this client, summed over all GPUs."""
