@@ -4,7 +4,6 @@ First the trivial kernels of FLEP at a steady pace; then the same with more and 
 service: bursts of a 20-block kernel, and ResNet-50. At last the same bursts of a pod that asks for neither: it finds out
 by itself which of both does, and the next process of it knows."""
 
-import dataclasses
 import datetime
 import importlib.util
 import pathlib
@@ -12,6 +11,7 @@ import statistics
 import subprocess
 import time
 
+import losses
 import papers
 import plot
 import ports
@@ -19,6 +19,7 @@ from experiment import PROGRAMS
 from node import Failure, Tenant
 from report import at_least, at_most
 from servers import length, quantile
+from sweep import COMPARES, EVERY_MS, Sweep, typical
 from workers import DEPTH, LEAD, MS, SLOTS, Job, pool_of, progress
 
 SHOWS = "kernels of a few blocks above large ones: LOW leaves the SMs that they need, or the whole GPU"
@@ -29,8 +30,7 @@ BOUNDS = {
     "ResNet-50, p99": at_most(1.1), "ResNet-50, LOW's rate": at_least(1.3, "x"),
     "default, HIGH": at_most(1.03), "default, tried": at_most(1.0, " %"),
 }  # fmt: skip
-BASELINES = ("LOW alone", "HIGH alone", "MPS", "temporal preemption")
-WAYS = "MPS", "temporal", "spatial"
+BASELINES = ("LOW alone", "HIGH alone", "MPS", "MPS with stream priority", "temporal preemption")
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 
@@ -40,20 +40,15 @@ TENANTS = (*SLOTS, WHOLE, NEEDED, ITSELF)
 PARTS = PAIRS, CURVES, SERVICE, NETWORKS, DEFAULT = "pairs", "curves", "service", "networks", "default"  # of --parts
 
 TRIVIAL_US = 1  # a mark in a job: one pass, however long it takes
-EVERY_MS, SECONDS = 0.4, 0.3  # from one launch of HIGH to the next; of a measurement
-SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end;
-COMPARES = 0.9  # and HIGH finds out what is the fastest for it, if LOW is to leave what it needs
-TAILS = 0.1  # of HIGH's times: the shortest and the longest that do not count
+SECONDS = 0.3  # of a measurement
+SETTLE = 0.15  # seconds before that: LOW finds out by looking what HIGH needs, and launches that it had queued end
+LITTLE = 0.05  # less of a loss
 LOWS = tuple(papers.FLEP)  # each beside each other one
 SERVED = 2  # of these, as many run below the services
 SHOWN = (("NN", "PF"), ("MD", "CFD"))  # HIGH, LOW: of the curve
+PAIRS_OF_FLEP = len(LOWS) * (len(LOWS) - 1)
 SMS = 5, 10, 40, 132  # left to HIGH; an H100 or H200 has 132
-POINT, POINT_SETTLE = 0.1, 0.1  # seconds of a measurement of the curve; before that, while launches that LOW had queued end
-ASK = 0.1  # seconds until the agent has taken what HIGH asks for, at most on average
-QUEUED = 2  # rounds of LOW
-AGAIN = 3  # further measurements of `needed` and the two best points
-CLEAR = 1.1  # the best other point against `needed`: chance makes no such difference
-SWEEP_SECONDS = 275  # of all curves: no further pair is begun later
+SWEEP_SECONDS = 400  # of all curves: no further pair is begun later
 BLOCKS, BLOCKS_US = 20, 175  # of the service's kernel
 BLOCKS_SECONDS, WARM_UP = 3.2, 320  # of a measurement; requests of it that do not count: in 1.3 s HIGH finds out what is the fastest for it (H100)
 SLOWEST = 5  # requests that are told
@@ -84,28 +79,36 @@ def trivial(pool, name, tenant=""):
     return Job(workload, size="trivial", tenant=tenant, kernel=kernel, us=TRIVIAL_US, brief=True)
 
 
-def typical(times):
-    """The mean without both tails. A median would hide that each fifth launch waits: of about 45 clients of one MPS server
-    some wait up to a millisecond, once in each 2 ms (H100)."""
-    cut = int(TAILS * len(times))
-    return statistics.fmean(sorted(times)[cut : len(times) - cut])
-
-
-def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE):
-    """HIGH's time in us (None: no HIGH) and LOW's rounds a second, both at work for @settle and then @seconds."""
+def beside(bench, mode, low, high, seconds=SECONDS, settle=SETTLE, priority=0):
+    """HIGH's times in us (none: no HIGH) and LOW's rounds a second, both at work for @settle and then @seconds. @priority: of HIGH's
+    stream."""
     settle = settle if high and mode == "Weir" and not bench.node.simulated else 0
     seconds = length(bench, seconds)
     begin, end = settle * 1e9, (settle + seconds) * 1e9
-    rounds = [(high, ("rounds", 0, int(EVERY_MS * MS), int(end / EVERY_MS / MS), 0))] if high else []
+    rounds = [(high, ("rounds", 0, int(EVERY_MS * MS), int(end / EVERY_MS / MS), priority))] if high else []
     answers = pool_of(bench).ask(mode, [(low, ("endless", 0, int(end), DEPTH, 0)), *rounds], settle + seconds)
     rate = (progress(answers[0]["ends"], end) - progress(answers[0]["ends"], begin)) / seconds
-    times = [(done - launch) / 1e3 for launch, done in answers[1]["rounds"] if launch >= begin] if high else []
-    return (typical(times) if times else None), rate
+    return [(done - launch) / 1e3 for launch, done in answers[1]["rounds"] if launch >= begin] if high else [], rate
+
+
+def pair(bench, low, jobs, alone, plain):
+    """@jobs: HIGH, as a client without Weir, one that wants the whole GPU, and one that asks for what it needs."""
+    found = {
+        losses.MPS: beside(bench, "MPS", low, jobs[0]),
+        losses.PRIORITY: beside(bench, "MPS", low, jobs[0], priority=1),
+        losses.TEMPORAL: beside(bench, "Weir", low, jobs[1]),
+        losses.SPATIAL: beside(bench, "Weir", low, jobs[2], settle=SETTLE + COMPARES),
+    }
+    late = [way for way, (times, _) in found.items() if not times]
+    if late:
+        raise Failure(f"{low} and {jobs[0]}: no launches, {', '.join(late)}")
+    each = {way: (typical(times), quantile(times, 0.99), rate) for way, (times, rate) in found.items()}
+    return losses.Seen(*(dict(zip(each, column)) for column in zip(*each.values())), alone, plain)
 
 
 def pairs(bench, places, lows, highs):
-    """Yields (LOW, rows by HIGH of (HIGH's us: MPS, temporal, spatial; LOW's overhead: the same)). Each pair is reported at once.
-    Without Weir one LOW is there at a time: a server has 48 clients at most."""
+    """Yields (LOW, what is seen of each pair, by HIGH). Each pair is reported at once. Without Weir one LOW is there at a time: a
+    server has 48 clients at most."""
     pool = pool_of(bench)
     places.ensure(pool, "MPS", [jobs[0] for jobs in highs.values()])
     for a, low in lows.items():
@@ -115,12 +118,9 @@ def pairs(bench, places, lows, highs):
         for b, jobs in highs.items():
             if b == a:
                 continue
-            both = [beside(bench, mode, low, job) for mode, job in zip(("MPS", "Weir"), jobs)]
-            both.append(beside(bench, "Weir", low, jobs[2], settle=SETTLE + COMPARES))
-            lost = [1 - rate / of for (_, rate), of in zip(both, (plain, alone, alone))]
-            rows[b] = [us for us, _ in both], lost
-            told = ", ".join(f"{mode} {us:.0f} us and {100 * part:.1f} %" for mode, us, part in zip(WAYS, rows[b][0], lost))
-            bench.report.add(f"{a}_{b}: LOW's loss, spatial", round(100 * lost[2], 1), " %", baselines=f"HIGH's time and LOW's loss: {told}")
+            seen = rows[b] = pair(bench, low, jobs, alone, plain)
+            told = ", ".join(f"{way} {seen.typical[way]:.0f}/{seen.p99[way]:.0f} us and {100 * seen.loss(way):.1f} %" for way in losses.WAYS)
+            bench.report.add(f"{a}_{b}: LOW's loss, spatial", round(100 * seen.loss(losses.SPATIAL), 1), " %", baselines=f"HIGH's time, p99 and LOW's loss: {told}")
         yield a, rows
         pool.leave("MPS", [low])
         evictions = pool.clients([low])[0]["evictions"]
@@ -135,96 +135,47 @@ def measure_pairs(bench, places, lows, highs):
         for a, rows in pairs(bench, places, lows, highs):
             found[a] = rows
     finally:
+        bench.report.cut(f"a loss is of LOW's rate while HIGH launches each {EVERY_MS:g} ms, FLEP's is of one preemption; pairs without time-slicing and slices")
         if len(found) < len(lows):
             bench.report.cut(f"the pairs of {len(found)} of {len(lows)} LOWs")
         if found:
-            judge_pairs(bench, found)
+            judge_losses(bench, found)
+            judge_times(bench, {f"{a}_{b}": seen for a, rows in found.items() for b, seen in rows.items()})
 
 
-def judge_pairs(bench, found):
-    """As in FLEP's figure 15: the mean over all HIGH, for each LOW."""
-    lost = {a: [statistics.fmean(row[1][i] for row in rows.values()) for i in range(3)] for a, rows in found.items()}
-    less = {a: 100 * (1 - spatial / temporal) if temporal > 0 else 0 for a, (_, temporal, spatial) in lost.items()}
-    told = "; ".join(f"{a}: MPS {100 * m:.1f} %, temporal {100 * t:.1f} %, spatial {100 * s:.1f} %" for a, (m, t, s) in lost.items())
+def judge_losses(bench, found):
+    """@found: what is seen of a pair, by LOW and HIGH. As in FLEP's figure 15: the mean over all HIGH, for each LOW."""
+    lost = {a: {way: statistics.fmean(100 * seen.overhead(way) for seen in rows.values()) for way in losses.WAYS} for a, rows in found.items()}
+    less = {a: losses.less(rows.values(), losses.Seen.overhead) for a, rows in found.items()}
+    all_pairs = [seen for rows in found.values() for seen in rows.values()]
+    told = "; ".join(f"{a}: " + ", ".join(f"{way} {of[way]:.1f} %" for way in losses.WAYS) for a, of in lost.items())
     bench.report.judge("overhead of spatial against temporal preemption: less, mean", statistics.fmean(less.values()), BOUNDS["less overhead, mean"], told)
     best = max(less, key=less.get)
     bench.report.judge(f"the same, best: {best}", less[best], BOUNDS["less overhead, best"])
-    times = {f"{a}_{b}": us for a, rows in found.items() for b, (us, _) in rows.items()}
-    slower = {pair: us[2] / us[1] for pair, us in times.items()}
-    worst = max(slower, key=slower.get)
-    told = f"worst {worst} {slower[worst]:.3f}x: {times[worst][2]:.0f} us, temporal {times[worst][1]:.0f} us, MPS {times[worst][0]:.0f} us"
-    bench.report.judge("HIGH's time, spatial against temporal, mean", statistics.fmean(slower.values()), BOUNDS["HIGH's time, mean"], told)
+    for what, loss in (("a LOW that is faster beside HIGH has a negative overhead", losses.Seen.loss), ("against LOW without Weir", losses.Seen.native_loss)):
+        other = {a: losses.less(rows.values(), loss) for a, rows in found.items()}
+        told = ", ".join(f"{a} {part:.1f} %" for a, part in other.items())
+        bench.report.add(f"overhead of spatial against temporal preemption, {what}: less, mean", round(statistics.fmean(other.values()), 1), " %", baselines=told)
+    few = sum(seen.overhead(losses.TEMPORAL) - seen.overhead(losses.SPATIAL) < LITTLE * seen.overhead(losses.TEMPORAL) for seen in all_pairs)
+    bench.report.add(f"pairs that lose less than {100 * LITTLE:.0f} % less", f"{few} of {len(all_pairs)}")
     if bench.plots:
-        series = {mode: [100 * lost[a][i] for a in lost] for i, mode in ((1, "temporal"), (2, "spatial"))}
+        series = {way: [lost[a][way] for a in lost] for way in (losses.TEMPORAL, losses.SPATIAL)}
         plot.bars(bench.plots / f"{bench.report.experiment}.svg", "Overhead of preemption (FLEP fig. 15)", "%", list(lost), series)
 
 
-def ask_for(bench, job, yields):
-    """The tenant of @job's client asks lower levels for that from here on."""
-    bench.node.change_until(job.tenant, "yields", yields, lambda: pool_of(bench).clients([job])[0]["yield"] == yields)
+def judge_times(bench, found):
+    """@found: what is seen of each pair, by its name."""
+    slower, late = ({pair: seen.slower(times(seen)) for pair, seen in found.items()} for times in (lambda seen: seen.typical, lambda seen: seen.p99))
+    worst, bound = max(slower, key=slower.get), BOUNDS["HIGH's time, mean"]
+    told = ", ".join(f"{way} {found[worst].typical[way]:.0f} us" for way in losses.WAYS)
+    above = sum(not bound.allows(ratio) for ratio in slower.values())
+    told = f"{above} of {len(slower)} pairs above it, worst {worst} {slower[worst]:.3f}x: {told}; times without both tenths"
+    bench.report.judge("HIGH's time, spatial against temporal, mean", statistics.fmean(slower.values()), bound, f"{told}; spatial counts {SETTLE + COMPARES:g} s after the begin")
+    worst = max(late, key=late.get)
+    bench.report.add("HIGH's p99, spatial against temporal, mean", round(statistics.fmean(late.values()), 3), "x", baselines=f"worst {worst} {late[worst]:.2f}x")
 
 
-@dataclasses.dataclass
-class Curve:
-    """HIGH's time in us by what it asks for: a number of SMs, `needed`, `whole`. @again: what was measured again, and judges.
-    Not `whole`, temporal preemption: lower levels read one word less then before they leave."""
-
-    times: dict
-    again: tuple
-
-    @property
-    def ratio(self):
-        return self.times["needed"] / min(self.times[name] for name in self.again)
-
-
-class Sweep:
-    """One HIGH beside one LOW. A single client asks for this and for that in turn while LOW is at work all the time: clients
-    differ by a tenth whatever they ask for, and a host is slow now and then."""
-
-    def __init__(self, bench, low, job):
-        self.bench, self.low, self.job = bench, low, job
-        short = bench.node.simulated
-        self.compares, self.asking, self.settle, self.point = (0, 1.0, 0, 0.3) if short else (COMPARES, ASK, POINT_SETTLE, POINT)
-        self.turns = 1 if short else AGAIN
-
-    def ask(self, name, settle):
-        """Returns the time, of the monotonic clock, in which HIGH's launches count."""
-        ask_for(self.bench, self.job, str(name))
-        since = time.monotonic_ns() + int(settle * 1e9)
-        until = since + int(self.point * 1e9)
-        time.sleep((until - time.monotonic_ns()) / 1e9)
-        return since, until
-
-    def measure(self, names, first):
-        """HIGH's times by name: the median of as many as it is in @names. @first: seconds before the first counts."""
-        seconds = first + len(names) * (self.asking + self.settle + self.point)
-        high, low = (pool_of(self.bench).workers["Weir", job].client for job in (self.job, self.low))
-        begin = time.monotonic_ns() + LEAD
-        low.tell("endless", begin, begin + int(seconds * 1e9), QUEUED, 0)
-        high.tell("rounds", begin, int(EVERY_MS * MS), int(seconds * 1e3 / EVERY_MS), 0)
-        spans = [(name, *self.ask(name, self.settle + (LEAD / 1e9 + first if not i else 0))) for i, name in enumerate(names)]
-        rounds = high.answer(seconds + 60)["rounds"]
-        low.answer(seconds + 60)
-        found = {}
-        for name, since, until in spans:
-            times = [(done - launch) / 1e3 for launch, done in rounds if since <= begin + launch < until]
-            if not times:
-                raise Failure(f"{self.job} beside {self.low}: no launches while it asked for {name}")
-            found.setdefault(name, []).append(typical(times))
-        return {name: statistics.median(seen) for name, seen in found.items()}
-
-    def curve(self, numbers):
-        """@numbers: of SMs. All once, then `needed` and the two best others in turn: the best of several times is low by
-        chance. Not where `needed` is the best by far."""
-        times = self.measure(["needed", *numbers, "whole"], self.compares)
-        others = sorted(numbers, key=times.get)
-        if times["needed"] * CLEAR < times[others[0]]:
-            return Curve(times, ("needed",))
-        again = ("needed", *others[:2])
-        return Curve(times | self.measure([name for turn in range(self.turns) for name in again[:: -1 if turn % 2 else 1]], 0), again)
-
-
-def sweep(bench, lows, highs, numbers):
+def measure_curves(bench, lows, highs, numbers):
     """As in FLEP's figure 16, each pair. @highs: jobs of clients that ask for `needed`."""
     curves, until = {}, time.monotonic() + SWEEP_SECONDS
     asked = [(a, b) for b in sorted(highs, key=lambda b: b not in dict(SHOWN)) for a in lows if a != b]
@@ -246,8 +197,10 @@ def judge_curves(bench, curves, by_sms):
     """@curves: by (LOW, HIGH)."""
     ratios = {pair: found.ratio for pair, found in curves.items()}
     bound = BOUNDS["needed against the best"]
-    within, worst = sum(ratio <= bound.limit for ratio in ratios.values()), max(ratios, key=ratios.get)
-    told = f"{within} of {len(ratios)} pairs within; mean {statistics.fmean(ratios.values()):.3f}x; worst {'_'.join(worst)}"
+    within, worst = sum(map(bound.allows, ratios.values())), max(ratios, key=ratios.get)
+    spreads = [found.spread for found in curves.values() if found.spread]
+    told = f"{within} of {len(ratios)} pairs within, of {PAIRS_OF_FLEP}; mean {statistics.fmean(ratios.values()):.3f}x; worst {'_'.join(worst)}"
+    told += f"; several measurements of a point differ by {max(spreads):.2f}x at most, {statistics.fmean(spreads):.2f}x on average" if spreads else ""
     bench.report.judge("needed against the best number of SMs, the worst pair", ratios[worst], bound, told)
     if bench.plots:
         shown = {f"{a}_{b}": [found.times["needed"] / found.times[n] for n in by_sms] for (a, b), found in curves.items() if (b, a) in SHOWN}
@@ -257,8 +210,8 @@ def judge_curves(bench, curves, by_sms):
 class Around:
     """LOW at work, and its rate while the body of a `with` statement runs."""
 
-    def __init__(self, pool, low, seconds):
-        self.low, self.seconds, self.rate = pool.workers["Weir", low].client, seconds, 0
+    def __init__(self, pool, low, seconds, mode="Weir"):
+        self.low, self.seconds, self.rate = pool.workers[mode, low].client, seconds, 0
         self.begin = time.monotonic_ns() + LEAD
         self.low.tell("endless", self.begin, self.begin + int(seconds * 1e9), DEPTH, 0)
 
@@ -279,14 +232,20 @@ def slowest(log):
     return ", ".join(f"{datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%H:%M:%S.%f} {us:.0f}" for at, us in requests[:SLOWEST])
 
 
+def start_burst(bench, tenant, extra, seconds, weir=True):
+    """A client that sends bursts of few blocks, and its log."""
+    blocks, warm_up = (2, 0) if bench.node.simulated else (BLOCKS, WARM_UP if weir else 0)
+    log = pathlib.Path(ports.files(bench)) / f"{tenant.name}-{time.monotonic_ns()}.log"
+    extra = ("--size", str(blocks), "--warm-up", str(warm_up), "--gap-min-us", "1000", "--gap-max-us", "2000", "--log", str(log), *extra)
+    client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, weir)
+    client.wait_ready()
+    return client, log
+
+
 def burst(bench, pool, tenant, low, extra, seconds=BLOCKS_SECONDS, at_end=None):
     """The result of bursts of few blocks, and LOW's rounds a second beside them; @low: None: alone. @at_end: while they end."""
     seconds = length(bench, seconds)
-    blocks, warm_up = (2, 0) if bench.node.simulated else (BLOCKS, WARM_UP)
-    log = pathlib.Path(ports.files(bench)) / f"{tenant.name}-{time.monotonic_ns()}.log"
-    extra = ("--size", str(blocks), "--warm-up", str(warm_up), "--gap-min-us", "1000", "--gap-max-us", "2000", "--log", str(log), *extra)
-    client = bench.node.start("burst", bench.burst_argv(1 << 40, seconds, extra), tenant.name, True)
-    client.wait_ready()
+    client, log = start_burst(bench, tenant, extra, seconds)
     if not low:
         return client.result() | {"slowest": slowest(log)}, 0
     with Around(pool, low, seconds + AROUND) as around:
@@ -296,6 +255,18 @@ def burst(bench, pool, tenant, low, extra, seconds=BLOCKS_SECONDS, at_end=None):
         result = client.answer(seconds + 60)
     client.wait_end(60)
     return result | {"slowest": slowest(log)}, around.rate
+
+
+def burst_without_weir(bench, pool, low, extra):
+    """The same under MPS, HIGH with stream priority. Nothing is to be found out, so all requests count."""
+    pool.ensure("MPS", [low])
+    seconds = length(bench, BLOCKS_SECONDS)
+    client, _ = start_burst(bench, WHOLE, (*extra, "--priority"), seconds, False)
+    with Around(pool, low, seconds + AROUND, "MPS") as around:
+        result = client.answer(seconds + 60)
+    client.wait_end(60)
+    pool.leave("MPS", [low])
+    return result, around.rate
 
 
 def judge_service(bench, what, low, alone, rates, p99s, bound_p99, bound_rate, told=""):
@@ -324,7 +295,10 @@ def few_blocks(bench, lows):
             both = [burst(bench, pool, tenant, low, extra) for tenant in (WHOLE, NEEDED)]
             p99s = [result["p99"] / alone["p99"] for result, _ in both]
             rates = [max(rate, 1e-9) for _, rate in both]
-            told = f"; us of {both[1][0]['requests']} requests: alone {alone['median']:.0f}/{alone['p99']:.0f}, the slowest {both[1][0]['slowest']}"
+            plain, plain_rate = burst_without_weir(bench, pool, low, extra)
+            told = f", {losses.PRIORITY} {plain['p99'] / alone['p99']:.2f}x and LOW's rate {plain_rate:.1f}/s"
+            told += f"; {WARM_UP} requests before that do not count; us of {both[1][0]['requests']} requests: "
+            told += f"alone {alone['median']:.0f}/{alone['p99']:.0f}, the slowest {both[1][0]['slowest']}"
             judge_service(bench, what, a, free[a], rates, p99s, BOUNDS["20 blocks, p99"], BOUNDS["20 blocks, LOW's rate"], told)
 
 
@@ -398,12 +372,13 @@ def network(bench, a, low, clients):
     rates = [statistics.fmean(way.rates) for way in both]
     judge_service(bench, what, a, free, rates, [way.p99 / alone.p99 for way in both], BOUNDS["ResNet-50, p99"], BOUNDS["ResNet-50, LOW's rate"])
     temporal, spatial = (way.p99_less / alone.p99_less for way in both)
-    told = f"temporal {temporal:.2f}x; n={len(both[1].times)}; medians, p99: " + ", ".join(
+    told = f"temporal {temporal:.2f}x; spatial counts {REQUESTS_COMPARE:g} s after its begin; n={len(both[1].times)}; medians, p99: " + ", ".join(
         f"{statistics.median(way.less):.2f}/{way.p99_less:.2f} of {statistics.median(way.times):.2f}/{way.p99:.2f} ms" for way in (alone, *both))  # fmt: skip
     bench.report.judge(f"{what}, LOW={a}, less what its thread lost: HIGH's p99 against alone", spatial, BOUNDS["ResNet-50, p99"], told)
 
 
 def networks(bench, lows):
+    bench.report.cut("ResNet-50 above PTX kernels without MPS with stream priority: `min-rate` has it, above a training step")
     clients = network_clients(bench)
     for client in clients:
         client.wait_ready()
@@ -429,7 +404,7 @@ def few_beside_large(bench, lows, parts):
             measure_pairs(bench, places, lows, highs)
     if CURVES in parts:
         with bench.report.guard(CURVES):
-            sweep(bench, lows, {b: jobs[2] for b, jobs in highs.items()}, (1, 2) if short else SMS)
+            measure_curves(bench, lows, {b: jobs[2] for b, jobs in highs.items()}, (1, 2) if short else SMS)
     pool.leave("Weir", governed)
 
 
@@ -446,6 +421,7 @@ def run(bench):
     with bench.report.guard("results of the others"):
         pool.leave("Weir", [low for a, low in lows.items() if a not in some])
     if SERVICE in parts:
+        bench.report.cut("services without plain MPS, time-slicing and slices")
         with bench.report.guard(SERVICE):
             few_blocks(bench, some)
     if DEFAULT in parts:
