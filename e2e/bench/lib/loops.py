@@ -73,8 +73,8 @@ class StepTime:
 
 
 class TorchLoop:
-    def __init__(self, bench, tenant, workloads, weir=True):
-        argv = [*bench.low_argv(",".join(workloads)), "--turns", "--queued"]
+    def __init__(self, bench, tenant, workloads, weir=True, priority=False):
+        argv = [*bench.low_argv(",".join(workloads)), "--turns", "--queued", *(["--priority"] if priority else [])]
         self.client = bench.node.start(f"loop-{tenant}", argv, tenant, weir, stdin=subprocess.PIPE)
         self.workload = ""
 
@@ -105,7 +105,7 @@ class TorchLoop:
 class FillerLoop:
     """Runs all the time; a run is what it did meanwhile, as the agent says. @workloads are all the same."""
 
-    def __init__(self, bench, tenant, workloads, weir=True):
+    def __init__(self, bench, tenant, workloads, weir=True, priority=False):
         self.node, self.poller, self.points = bench.node, None, []
         self.client = bench.node.start(f"loop-{tenant}", [bench.node.program("filler"), "--depth", "4"], tenant, True)
 
@@ -142,8 +142,9 @@ class FillerLoop:
         self.client.wait_end(60)
 
 
-def loop_of(bench, tenant, workloads, weir=True):
-    return (FillerLoop if bench.node.simulated else TorchLoop)(bench, tenant, workloads, weir)
+def loop_of(bench, tenant, workloads, weir=True, priority=False):
+    """@priority: in a stream of the greatest priority."""
+    return (FillerLoop if bench.node.simulated else TorchLoop)(bench, tenant, workloads, weir, priority)
 
 
 def begin_node(bench, scheduling):
