@@ -4,10 +4,13 @@ import dataclasses
 import json
 import statistics
 import subprocess
-import threading
 import time
 
-from workers import DEPTH, LEAD, Job, pool_of, progress
+from looking import Looking
+from workers import DEPTH, LEAD, MODES, Job, pool_of, progress
+
+WITHOUT_WEIR = "MPS", "time-slicing"
+PRIORITY, SLICES = "MPS + stream priority", "slices"  # other ways of sharing
 
 # Kernels of FlexSched's table 2 and others of ours, by what bounds them on an H100. That shows in how fast they are with a few blocks on
 # an SM. Most kernels of table 2 are bound there by neither memory nor arithmetic: their speed falls with each block less.
@@ -103,12 +106,12 @@ def few(configurations, n):
     return [configurations[(k + 1) * (len(configurations) + 1) // (n + 1) - 1] for k in range(n)]
 
 
-def speed_up(pool, mode, jobs, alone, seconds=SECONDS, skipped=SKIPPED):
+def speed_up(pool, mode, jobs, alone, seconds=SECONDS, skipped=SKIPPED, priorities=()):
     """Time that the work of a co-run takes in sequence, without Weir, over that of the co-run; and each job's rate, relative to
     alone."""
     if pool.node.simulated:
         seconds, skipped = 0.1, 0.05
-    ends = pool.endless(mode, jobs, seconds + skipped)
+    ends = pool.endless(mode, jobs, seconds + skipped, priorities)
     end, begin = (seconds + skipped) * 1e9, skipped * 1e9
     rates = [(progress(e, end) - progress(e, begin)) * alone[job] / 1e6 / seconds for job, e in zip(jobs, ends)]
     return sum(rates), rates
@@ -116,12 +119,13 @@ def speed_up(pool, mode, jobs, alone, seconds=SECONDS, skipped=SKIPPED):
 
 @dataclasses.dataclass
 class Pair:
-    """What was measured of two kernels. @by: configuration to (speed-up, rates)."""
+    """What was measured of two kernels. @by: configuration to (speed-up, rates). @baselines: speed-up by way of sharing. @again: that
+    of the best configuration, measured once more: the best of several is high by chance."""
 
     names: tuple
     by: dict
-    mps: float = 0
-    slices: float = 0
+    baselines: dict = dataclasses.field(default_factory=dict)
+    again: float = 0
 
     @property
     def best(self):
@@ -133,7 +137,8 @@ class Pair:
 
     def __str__(self):
         curve = ", ".join(f"{a}+{b} {s:.2f} ({r[0]:.2f} {r[1]:.2f})" for (a, b), (s, r) in self.by.items())
-        return f"{'_'.join(self.names)}: MPS {self.mps:.2f}, slices {self.slices:.2f}; {curve}"
+        baselines = ", ".join(f"{way} {found:.2f}" for way, found in self.baselines.items())
+        return f"{'_'.join(self.names)}: {baselines}, again {self.again:.2f}; {curve}"
 
 
 @dataclasses.dataclass
@@ -150,6 +155,13 @@ class Watched:
         """(begin, end) in seconds; None: none was seen."""
         times = [t for t, searching, *_ in self.samples if searching]
         return (times[0], times[-1]) if len(times) > 1 else None
+
+    @property
+    def settled(self):
+        """Seconds until the last change of the configuration: behind the search, those that may be the best are used in turn."""
+        *before, last = [(workers, n) for _, _, workers, n in self.samples]
+        same = next((i for i, one in enumerate(reversed(before)) if one != last), len(before))
+        return self.samples[len(before) - same][0]
 
     @property
     def chosen(self):
@@ -205,14 +217,15 @@ def tries_of(plan, numbers):
             if len(one["workers"]) == len(order)}  # fmt: skip
 
 
-class Timeline:
+class Timeline(Looking):
     """Which jobs of a queue run at the same time under the policy, until it ends. As text: `seconds job:workers …`, with ? while
     numbers of workers are tried."""
 
     def __init__(self, pool, jobs):
-        self.pool, self.lines, self.over = pool, [], False
+        super().__init__()
+        self.pool, self.lines = pool, []
         self.names = {pool.node.identity(pool.workers["Weir", job].client): job.kernel for job in jobs}
-        self.begin, self.thread = time.monotonic(), threading.Thread(target=self.follow)
+        self.begin = time.monotonic()
 
     def look(self):
         said = json.loads(self.pool.node.weirctl("status", "--json"))
@@ -222,20 +235,15 @@ class Timeline:
         return "; ".join(" ".join(f"{names[m['client']]}:{workers[m['client']]}" for m in plan["members"])
                          + (" ?" if plan["searching"] else f" {plan['speedUp']:.2f}") for plan in plans)  # fmt: skip
 
-    def follow(self):
-        while not self.over:
+    def look_on(self):
+        while not self.over.is_set():
             now, line = time.monotonic() - self.begin, self.look()
             if not self.lines or self.lines[-1][1] != line:
                 self.lines.append((now, line))
             time.sleep(0.005)
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *unused):
-        self.over = True
-        self.thread.join()
+    def __exit__(self, *of):
+        super().__exit__(*of)
         self.end = time.monotonic() - self.begin
 
     @property
@@ -249,14 +257,14 @@ class Timeline:
 
 
 class Torch:
-    """A PyTorch client that trains, without Weir and with it. @alone: steps a second, without."""
+    """A PyTorch client that trains, one for each way of sharing. @alone: steps a second, without Weir."""
 
     def __init__(self, bench, pool):
         self.clients = {}
-        for mode, weir in (("MPS", False), ("Weir", True)):
+        for mode, (mps, weir) in MODES.items():
             tenant = pool.slots.pop(0) if weir else "low"
             argv = [*bench.low_argv("train"), "--turns"]
-            self.clients[mode] = bench.node.start("torch", argv, tenant, weir, stdin=subprocess.PIPE)
+            self.clients[mode] = bench.node.start("torch", argv, tenant, weir, mps=mps, stdin=subprocess.PIPE)
         for client in self.clients.values():
             client.wait_ready()
         self.rate("Weir", 1.0)
@@ -270,10 +278,10 @@ class Torch:
         windows = told["windows"][len(told["windows"]) // 2 :]
         return told["steps"] * len(windows) / (windows[-1][1] - windows[0][0])
 
-    def together(self, pool, mode, jobs, alone, seconds):
+    def together(self, pool, mode, jobs, alone, seconds, priorities=()):
         """Speed-up over sequential of training and @jobs."""
         found = []
-        rate = self.rate(mode, seconds, lambda: found.append(speed_up(pool, mode, jobs, alone, seconds / 2, seconds / 2)[0]))
+        rate = self.rate(mode, seconds, lambda: found.append(speed_up(pool, mode, jobs, alone, seconds / 2, seconds / 2, priorities)[0]))
         return found[0] + rate / self.alone
 
 
@@ -285,26 +293,27 @@ def makespan(pool, mode, jobs, rounds, apart_ms):
 
 
 class Kernels:
-    """Workers of kernels, in each way of sharing, with their forms found. @alone: us of a round without Weir. @left: names of
-    kernels whose workers have left."""
+    """Workers of kernels, in each way of sharing, with their forms found. @alone: us of a round without Weir. @sliced: those whose
+    form is slices, by name. @left: names of kernels whose workers have left."""
 
-    def __init__(self, bench, names, slices=True):
+    def __init__(self, bench, names, sliced=()):
         self.pool = pool_of(bench)
         self.plain, self.sliced, self.clients, self.alone, self.parts, self.left = {}, {}, {}, {}, {}, set()
         if bench.node.simulated:
             bench.node.simulate("sm_blocks = 4\n")
-        self.add(names, slices)
+        self.add(names, sliced)
 
     @property
     def names(self):
         return list(self.plain)
 
-    def add(self, names, slices=False):
+    def add(self, names, sliced=()):
         """Those of @names that are not there yet. They take turns afterwards. On the simulated GPU times are no guide to the form."""
         names = [name for name in names if name not in self.plain]
         plain = {name: job_of(name, form="persistent" if self.pool.node.simulated or name in PERSISTENT else "") for name in names}
-        sliced = {name: job_of(name, form="sliced") for name in names if slices}
-        self.pool.ensure("MPS", plain.values())
+        sliced = {name: job_of(name, form="sliced") for name in names if name in sliced}
+        for mode in WITHOUT_WEIR:
+            self.pool.ensure(mode, plain.values())
         self.pool.ensure("Weir", [*plain.values(), *sliced.values()])
         self.pool.wait_known()
         self.pool.node.weirctl("policy", "levels")
@@ -321,7 +330,19 @@ class Kernels:
         sliced, self.sliced = list(self.sliced.values()), {}
         self.left.update(gone)
         self.pool.leave("Weir", [*gone.values(), *sliced])
-        self.pool.leave("MPS", list(gone.values()))
+        for mode in WITHOUT_WEIR:
+            self.pool.leave(mode, list(gone.values()))
+
+    def baselines(self, names, measure):
+        """Speed-up over sequential of kernels in each way without the policy, which must be none; priority: the best of those in which
+        one kernel has it. @measure(mode, jobs, priorities) measures one."""
+        jobs = [self.plain[name] for name in names]
+        prior = [tuple(int(k == i) for k in range(len(jobs))) for i in range(len(jobs))]
+        found = {mode: measure(mode, jobs, ()) for mode in WITHOUT_WEIR}
+        found[PRIORITY] = max(measure("MPS", jobs, priorities) for priorities in prior)
+        if all(name in self.sliced for name in names):
+            found[SLICES] = measure("Weir", [self.sliced[name] for name in names], ())
+        return found
 
     def turns(self, jobs):
         """Speed-up over sequential of @jobs that take turns under Weir."""
@@ -329,12 +350,11 @@ class Kernels:
 
     def pair(self, a, b, configurations_of=configurations):
         """Measures all configurations of a pair, set by hand."""
-        jobs = [self.plain[a], self.plain[b]]
-        pair = Pair((a, b), {})
-        pair.mps, _ = speed_up(self.pool, "MPS", jobs, self.alone)
-        if self.sliced:
-            pair.slices, _ = speed_up(self.pool, "Weir", [self.sliced[a], self.sliced[b]], self.alone)
-        pair.by = self.by_hand(jobs, configurations_of([self.parts[a], self.parts[b]]))
+        jobs, names = [self.plain[a], self.plain[b]], (a, b)
+        baselines = self.baselines(names, lambda mode, of, priorities: speed_up(self.pool, mode, of, self.alone, priorities=priorities)[0])
+        pair = Pair(names, self.by_hand(jobs, configurations_of([self.parts[a], self.parts[b]])), baselines)
+        if pair.by:
+            pair.again, _ = self.by_hand(jobs, [pair.best])[pair.best]
         print(f"    {pair}", flush=True)
         return pair
 

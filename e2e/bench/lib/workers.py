@@ -238,6 +238,16 @@ class WorkerPool:
         ]
         return [answer["ends"] for answer in self.ask(mode, commands, seconds)]
 
+    def check(self, jobs, seconds):
+        """Compares the results of each job's rounds with the CPU's, in turn, while the others are at work under Weir. Returns how many
+        rounds of each. A worker whose results differ fails."""
+        found = []
+        for checked in jobs:
+            verbs = {job: ("check", 0, int(seconds * 1e9), 1, 0) if job is checked else ("endless", 0, int(seconds * 1e9), DEPTH, 0) for job in jobs}
+            answers = self.ask("Weir", list(verbs.items()), seconds)
+            found.append(len(answers[jobs.index(checked)]["ends"]))
+        return found
+
     def timed_rounds(self, mode, jobs, offsets_us, every_ms, n, priorities=()):
         """The turnarounds of each job in us. The jobs start together, @n times."""
         commands = [

@@ -6,8 +6,9 @@
  *   endless BEGIN END DEPTH PRIORITY   DEPTH rounds always queued, from BEGIN to END
  *   several BEGIN N DEPTH PRIORITY     the same, N rounds
  *   again BEGIN END WAIT PRIORITY      a round, and WAIT after its end the next, from BEGIN to END
- *   passes N                           the number of passes of --kernel from now on
- *   context                            what a block of --kernel takes of an SM
+ *   check BEGIN END 1 PRIORITY         the same at once, of one pass; each round's results are
+ * compared with the CPU's passes N                           the number of passes of --kernel from
+ * now on context                            what a block of --kernel takes of an SM
  *
  * PRIORITY is 0, or 1 for a stream of the greatest priority. The answer is a line of JSON: `rounds`
  * with [launch, end] of each round, `ends` of all other rounds, both in ns after BEGIN,
@@ -83,13 +84,19 @@ static void queue(struct worker *worker)
 		plan_queue(&worker->plan);
 }
 
+/* All of the benchmark, from its first data on: results are those of all its kernels. */
+static void queue_checked(struct worker *worker)
+{
+	if (worker->single)
+		worker->single->shape.grid[2] = 1;
+	plan_prepare(&worker->plan);
+	plan_queue(&worker->plan);
+}
+
 static void close_worker(struct worker *worker)
 {
-	if (worker->single) {
-		worker->single->shape.grid[2] = 1;
-		plan_prepare(&worker->plan);
-		plan_queue(&worker->plan);
-	}
+	if (worker->single)
+		queue_checked(worker);
 	CU(cuStreamSynchronize(worker->plan.stream));
 	plan_check(&worker->plan);
 	for (unsigned i = 0; i < DEPTH_MAX; i++)
@@ -159,6 +166,24 @@ static void run_again(struct worker *worker, uint64_t begin, uint64_t end, uint6
 	print_ends(ends, done);
 }
 
+static void run_checked(struct worker *worker, uint64_t begin, uint64_t end, uint64_t unused)
+{
+	unsigned passes = worker->single ? worker->single->shape.grid[2] : 1;
+	uint64_t done = 0;
+
+	(void)unused;
+	wait_until_ns(begin);
+	while (now_ns() < end && done < ROUNDS_MAX) {
+		queue_checked(worker);
+		CU(cuStreamSynchronize(worker->plan.stream));
+		plan_check(&worker->plan);
+		ends[done++] = now_ns() - begin;
+	}
+	if (worker->single)
+		worker->single->shape.grid[2] = passes;
+	print_ends(ends, done);
+}
+
 /* Up to @most rounds, the last of them queued before @end. */
 static void run_queued(struct worker *worker, uint64_t begin, uint64_t end, uint64_t depth,
 		       uint64_t most)
@@ -223,10 +248,9 @@ static const struct verb {
 	run_fn *run;
 	uint64_t third_max;
 } verbs[] = {
-	{"rounds", run_timed, ROUNDS_MAX},
-	{"endless", run_endless, DEPTH_MAX},
-	{"several", run_several, DEPTH_MAX},
-	{"again", run_again, WAIT_MAX_NS},
+	{"rounds", run_timed, ROUNDS_MAX},   {"endless", run_endless, DEPTH_MAX},
+	{"several", run_several, DEPTH_MAX}, {"again", run_again, WAIT_MAX_NS},
+	{"check", run_checked, 1},
 };
 
 static void run(struct worker *worker, const char *line)
