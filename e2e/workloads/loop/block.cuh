@@ -33,8 +33,8 @@ static __device__ bool is_whole(weir::loop &l, int64_t bytes, uint64_t wanted)
 	return is_good(l, bytes == static_cast<int64_t>(wanted) || bytes < 0 ? bytes : -EIO);
 }
 
-/* True: another block has written @word, which was below 0. What it wrote before can be read. */
-static __device__ bool is_known(const int32_t *word)
+/* What another block has written to @word. What it wrote before can be read, by all threads behind a barrier. */
+static __device__ int32_t acquire(const int32_t *word)
 {
 	int32_t number;
 
@@ -42,7 +42,7 @@ static __device__ bool is_known(const int32_t *word)
 		     : "=r"(number)
 		     : "l"(__cvta_generic_to_global(word))
 		     : "memory");
-	return !__syncthreads_or(number < 0);
+	return number;
 }
 
 /* A number that another block writes, when it does: @word is below 0 until then. @ready(l, number);

@@ -40,6 +40,14 @@ static struct token_job job_of(const struct pipeline *pipeline)
 	return job;
 }
 
+/* Where the time of a loop went that took @seconds. */
+static void tell_reads(const struct token_job *job, double seconds)
+{
+	fprintf(stderr, "loop: text from %.3f ms to %.3f ms behind its begin, of %.3f ms\n",
+		(double)(job->first_read - job->began) / 1e6,
+		(double)(job->last_read - job->began) / 1e6, 1e3 * seconds);
+}
+
 static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdeviceptr device)
 {
 	struct token_job job = job_of(pipeline);
@@ -64,6 +72,8 @@ static double run_loop(const struct pipeline *pipeline, CUfunction kernel, CUdev
 	workload_upload(device, &job, sizeof(job));
 	seconds = host_loop_run(loop, (void *[]){NULL, &device});
 	host_loop_end(loop);
+	CU(cuMemcpyDtoH(&job, device, sizeof(job)));
+	tell_reads(&job, seconds);
 	CU(cuMemFree(job.text));
 	CU(cuMemFree(job.read));
 	return seconds;

@@ -40,9 +40,10 @@ struct token_job {
 	uint32_t dimension;       /* floats of a row of the table; a multiple of 4 */
 	uint32_t vocabulary_mask; /* its places - 1; their number is a power of two */
 	uint32_t reads;           /* the next chunk to be read, */
-	uint32_t there;           /* how many have been, */
 	uint32_t drawn;           /* and the next document to be numbered */
 	int32_t file;             /* of the loop: -1 until block 0 has opened it */
+	/* Of the loop, in ns: it begins; its first read is answered, and its last one. */
+	unsigned long long began, first_read, last_read;
 	uint64_t offsets;    /* device addresses, like all below: uint64_t[documents + 1], places in
 				the file */
 	uint64_t vocabulary; /* struct token_entry[] */

@@ -20,6 +20,18 @@ static __device__ at_hand &here()
 }
 
 #define NO_DOCUMENT ~0u
+#define WARPS       (TOKENS_THREADS / 32)
+#define STEPS       (TOKENS_ROW / TOKENS_ROWS) /* in which a document's rows are copied; step 0 numbers it */
+#define AHEAD_ROWS  (TOKENS_ROWS / WARPS)      /* of a warp in each */
+#define AHEAD_QUADS 2u                         /* of a row that a thread reads ahead */
+
+static __device__ uint64_t now_ns()
+{
+	uint64_t ns;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
 
 /* When the block has come to the GPU, or has waited: copies the job, and knows of no next document. */
 static __device__ void take_job(const token_job *job)
@@ -58,9 +70,58 @@ static __device__ unsigned number(token_job *job, unsigned n)
 	return here().next;
 }
 
+/* What a thread has of a step's rows before they are copied. While they come, the block looks whether it is to
+ * leave, and waits for its other warps. */
+struct ahead {
+	float4 quads[AHEAD_ROWS][AHEAD_QUADS];
+};
+
+static __device__ tokens::rows rows_of(unsigned n, unsigned step)
+{
+	return tokens::rows_of(here().job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
+}
+
+/* Reads ahead for step @step of document @n, if there is one. Behind the end of a row it reads the row's last quad
+ * again: with a branch in place of that, the registers would also have to keep what was there before. */
+static __device__ void fetch(ahead &ahead, unsigned n, unsigned step)
+{
+	if (step > STEPS)
+		return;
+	tokens::rows rows = rows_of(n, step);
+
+#pragma unroll
+	for (unsigned r = 0; r < AHEAD_ROWS; r++) {
+		const float4 *from = rows.table + size_t(rows.numbers[threadIdx.x / 32 + r * WARPS]) * rows.quads;
+#pragma unroll
+		for (unsigned k = 0; k < AHEAD_QUADS; k++) {
+			unsigned q = threadIdx.x % 32 + 32 * k;
+			ahead.quads[r][k] = __ldg(from + min(q, rows.quads - 1));
+		}
+	}
+}
+
+/* Copies the rows of step @step, for which fetch() was called. */
+static __device__ void store(const ahead &ahead, unsigned n, unsigned step)
+{
+	tokens::rows rows = rows_of(n, step);
+
+#pragma unroll
+	for (unsigned r = 0; r < AHEAD_ROWS; r++) {
+		unsigned i = threadIdx.x / 32 + r * WARPS;
+#pragma unroll
+		for (unsigned k = 0; k < AHEAD_QUADS; k++) {
+			unsigned q = threadIdx.x % 32 + 32 * k;
+			if (q < rows.quads)
+				__stcs(rows.tensor + size_t(i) * rows.quads + q, ahead.quads[r][k]);
+		}
+		if (rows.quads > 32 * AHEAD_QUADS)
+			tokens::copy_row(rows, i, threadIdx.x % 32 + 32 * AHEAD_QUADS);
+	}
+}
+
 /* Copies the rows of step @step. In the first of these steps two threads look where document @next lies,
  * and then the first warp has its text brought into the L2 cache, may it be there already or not. */
-static __device__ void embed(unsigned n, unsigned step, unsigned next)
+static __device__ void embed(ahead &ahead, unsigned n, unsigned step, unsigned next)
 {
 	bool places = step == 1 && threadIdx.x < 2 && next < here().job.documents;
 	uint64_t place = places ? offsets()[next + threadIdx.x] : 0;
@@ -70,7 +131,8 @@ static __device__ void embed(unsigned n, unsigned step, unsigned next)
 		if (at < here().place[1])
 			asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(text() + at)));
 	}
-	tokens::embed(here().job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
+	store(ahead, n, step);
+	fetch(ahead, n, step + 1);
 	if (places) {
 		here().place[threadIdx.x] = place;
 		here().placed = next;
@@ -97,51 +159,61 @@ static __device__ unsigned first_of(unsigned chunk)
 	return n + chunk * size;
 }
 
-/* The word that says that the chunk of document @n is there. */
-static __device__ int32_t *read_of(const token_job *job, unsigned n)
+/* The word that says that chunk @chunk is there. */
+static __device__ int32_t *read_of(const token_job *job, unsigned chunk)
 {
-	return reinterpret_cast<int32_t *>(job->read) + chunk_of(n);
+	return reinterpret_cast<int32_t *>(job->read) + chunk;
 }
 
-/* True: the chunk of document @n is there. @all: whether all are; then nothing need be asked, which takes a
- * microsecond and empties the L1 cache. */
-static __device__ bool is_there(token_job *job, unsigned n, bool &all)
+/* True: document @n is there, as are all before number @known. The first warp asks for several chunks at a
+ * time: it takes a microsecond, and empties the L1 cache. */
+static __device__ bool is_there(const token_job *job, unsigned n, unsigned &known)
 {
-	if (all)
+	__shared__ unsigned there;
+
+	if (n < known)
 		return true;
-	bool is_last = threadIdx.x != 0 ||
-		       *static_cast<volatile unsigned *>(&job->there) > chunk_of(here().job.documents - 1);
-	if (!is_known(read_of(job, n)))
-		return false;
-	all = __syncthreads_and(is_last);
-	if (all)
-		__threadfence();
-	return true;
+	if (threadIdx.x < 32) {
+		unsigned chunk = chunk_of(n), last = chunk_of(here().job.documents - 1);
+		unsigned missing = __ballot_sync(~0u, acquire(read_of(job, min(chunk + threadIdx.x, last))) < 0);
+
+		there = first_of(chunk + (missing ? __ffs(missing) - 1 : 32));
+	}
+	__syncthreads();
+	known = there;
+	return n < known;
 }
 
 /* From step @step of document @n on, and then other documents, until one is not there or the block is to
  * leave. */
-static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned step, unsigned next, bool all)
+static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned step, unsigned next,
+				  unsigned known)
 {
+	ahead ahead;
+
 	take_job(job);
-	if (step > 0)
+	if (step > 0) {
 		tokens::recall(here().job, n);
+		fetch(ahead, n, step);
+	}
 	for (; n < here().job.documents; n = next, step = 0) {
-		if (step == 0 && !is_there(job, n, all)) {
+		if (step == 0 && !is_there(job, n, known)) {
 			l.post_task([=](weir::loop &later) {
-				when_known(later, read_of(job, n), [=](weir::loop &known, int32_t) {
-					embed_from(known, job, n, 0, 0, false);
+				when_known(later, read_of(job, chunk_of(n)), [=](weir::loop &ready, int32_t) {
+					embed_from(ready, job, n, 0, 0, 0);
 				});
 			});
 			return;
 		}
-		for (; step <= TOKENS_ROW / TOKENS_ROWS; step++) {
-			if (step == 0)
+		for (; step <= STEPS; step++) {
+			if (step == 0) {
 				next = number(job, n);
-			else
-				embed(n, step, next);
+				fetch(ahead, n, 1);
+			} else {
+				embed(ahead, n, step, next);
+			}
 			if (l.post_task_if_necessary(
-				    [=](weir::loop &later) { embed_from(later, job, n, step + 1, next, all); }))
+				    [=](weir::loop &later) { embed_from(later, job, n, step + 1, next, known); }))
 				return;
 		}
 	}
@@ -151,7 +223,17 @@ static __device__ void compute(weir::loop &l, token_job *job)
 {
 	unsigned n = block_add(&job->drawn, 1u);
 
-	l.post_task([=](weir::loop &later) { embed_from(later, job, n, 0, 0, false); });
+	l.post_task([=](weir::loop &later) { embed_from(later, job, n, 0, 0, 0); });
+}
+
+/* For pipeline.c, which tells where the time went. */
+static __device__ void note_read(token_job *job)
+{
+	if (threadIdx.x != 0)
+		return;
+	uint64_t now = now_ns();
+	atomicCAS(&job->first_read, 0ull, now);
+	atomicMax(&job->last_read, now);
 }
 
 /* A block that reads does nothing else, so it sees an answer at once. When all is read, it computes, too. */
@@ -169,8 +251,8 @@ static __device__ void next_read(weir::loop &l, token_job *job)
 			 [=](weir::loop &later, int64_t got) {
 				 if (!is_whole(later, got, bytes))
 					 return;
-				 make_known(reinterpret_cast<int32_t *>(job->read) + chunk, 1);
-				 block_add(&job->there, 1u);
+				 note_read(job);
+				 make_known(read_of(job, chunk), 1);
 				 next_read(later, job);
 			 });
 }
@@ -183,8 +265,8 @@ static __device__ void begin(weir::loop &l, token_job *job)
 		compute(l, job);
 }
 
-/* With more blocks on an SM they would have 40 registers each, and what is spilled costs more than they gain. */
-extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 10) tokens_loop(weir::loop_args args, token_job *job)
+/* 64 registers, so that what is read ahead is not spilled. More blocks on an SM would have fewer. */
+extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 8) tokens_loop(weir::loop_args args, token_job *job)
 {
 	weir::loop loop(args);
 
@@ -193,6 +275,8 @@ extern "C" __global__ void __launch_bounds__(TOKENS_THREADS, 10) tokens_loop(wei
 			when_known(l, &job->file, [=](weir::loop &later, int32_t) { begin(later, job); });
 			return;
 		}
+		if (threadIdx.x == 0)
+			job->began = now_ns();
 		weir::file::open(l, job->path, 0, 0, [=](weir::loop &later, int64_t file) {
 			if (!is_good(later, file))
 				return;

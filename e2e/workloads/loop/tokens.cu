@@ -8,5 +8,5 @@ extern "C" __global__ void tokens_embed(const token_job *job, const uint8_t *tex
 	unsigned n = first + blockIdx.x;
 
 	tokens::number(*job, n, text + offsets[n], offsets[n + 1] - offsets[n]);
-	tokens::embed(*job, n, 0, TOKENS_ROW);
+	tokens::embed(tokens::rows_of(*job, n, 0, TOKENS_ROW));
 }

@@ -64,6 +64,23 @@ static __device__ void recall(const token_job &job, unsigned n)
 	__syncthreads();
 }
 
+/* Each thread reads several before it writes the first. */
+static __device__ void read_letters(uint8_t *letters, const uint8_t *text, unsigned size)
+{
+	constexpr unsigned many = 4;
+	uint8_t read[many];
+
+	for (unsigned i = threadIdx.x; i < size; i += many * TOKENS_THREADS) {
+#pragma unroll
+		for (unsigned k = 0; k < many; k++)
+			read[k] = text[min(i + k * TOKENS_THREADS, size - 1)];
+#pragma unroll
+		for (unsigned k = 0; k < many; k++)
+			if (i + k * TOKENS_THREADS < size)
+				letters[i + k * TOKENS_THREADS] = read[k];
+	}
+}
+
 /* The numbers of the tokens of document @n, the @bytes of @text, up to TOKENS_DOC, with TOKEN_PAD behind
  * them. The letters are read from shared memory: each is needed several times, one after the other. */
 static __device__ void number(const token_job &job, unsigned n, const uint8_t *text, uint64_t bytes)
@@ -73,8 +90,7 @@ static __device__ void number(const token_job &job, unsigned n, const uint8_t *t
 	unsigned slice = (size + TOKENS_THREADS - 1) / TOKENS_THREADS;
 	unsigned from = min(threadIdx.x * slice, size), to = min(from + slice, size), mine = 0;
 
-	for (unsigned i = threadIdx.x; i < size; i += TOKENS_THREADS)
-		letters[i] = text[i];
+	read_letters(letters, text, size);
 	for (unsigned i = threadIdx.x; i < TOKENS_ROW; i += TOKENS_THREADS)
 		numbers_here()[i] = TOKEN_PAD;
 	__syncthreads();
@@ -90,24 +106,41 @@ static __device__ void number(const token_job &job, unsigned n, const uint8_t *t
 		numbers_of(job, n)[i] = numbers_here()[i];
 }
 
-/* The rows of the table of @count tokens of document @n, which the block is at, from number @first on, to
- * the tensor: a row by each warp. Nothing reads the tensor here, so it is to leave the L2 cache before the
- * table does. */
-static __device__ void embed(const token_job &job, unsigned n, unsigned first, unsigned count)
-{
-	const unsigned *numbers = numbers_here() + first;
-	const unsigned quads = job.dimension / 4, lane = threadIdx.x % 32;
-	const float4 *__restrict__ table = reinterpret_cast<const float4 *>(job.table);
-	float4 *__restrict__ tensor = reinterpret_cast<float4 *>(job.tensor) + (size_t(n) * TOKENS_ROW + first) * quads;
+/* Of @count tokens of document @n, which the block is at, from number @first on: the rows of the table, and
+ * their places in the tensor. */
+struct rows {
+	const float4 *__restrict__ table;
+	float4 *__restrict__ tensor;
+	const unsigned *numbers;
+	unsigned quads, count;
+};
 
-	for (unsigned i = threadIdx.x / 32; i < count; i += TOKENS_THREADS / 32) {
-		const float4 *from = table + size_t(numbers[i]) * quads;
-		float4 *to = tensor + size_t(i) * quads;
+static __device__ rows rows_of(const token_job &job, unsigned n, unsigned first, unsigned count)
+{
+	unsigned quads = job.dimension / 4;
+
+	return {reinterpret_cast<const float4 *>(job.table),
+		reinterpret_cast<float4 *>(job.tensor) + (size_t(n) * TOKENS_ROW + first) * quads,
+		numbers_here() + first, quads, count};
+}
+
+/* Quads of row @i from number @q on, each thread of a warp every 32nd. Nothing reads the tensor here, so it is
+ * to leave the L2 cache before the table does. */
+static __device__ void copy_row(const rows &rows, unsigned i, unsigned q)
+{
+	const float4 *__restrict__ from = rows.table + size_t(rows.numbers[i]) * rows.quads;
+	float4 *__restrict__ to = rows.tensor + size_t(i) * rows.quads;
 
 #pragma unroll 2
-		for (unsigned q = lane; q < quads; q += 32)
-			__stcs(to + q, __ldg(from + q));
-	}
+	for (; q < rows.quads; q += 32)
+		__stcs(to + q, __ldg(from + q));
+}
+
+/* All of them: a row by each warp. */
+static __device__ void embed(const rows &rows)
+{
+	for (unsigned i = threadIdx.x / 32; i < rows.count; i += TOKENS_THREADS / 32)
+		copy_row(rows, i, threadIdx.x % 32);
 }
 
 }

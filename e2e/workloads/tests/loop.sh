@@ -94,6 +94,8 @@ check "grep, parallel: more files than the processors take at once" \
 for way in cpu native parallel loop; do
     check "tokens, $way: numbers and tensor are right" run tokens --way $way --folder "$tmp/files" --seed 7
 done
+check "tokens, loop: several reads, and rows longer than what is read ahead" \
+    run tokens --way loop --leaving --size 700 --dimension 300 --folder "$tmp/files" --seed 7
 check "tokens: memory of a Python program is filled" \
     timeout 60 python3 e2e/workloads/tests/token-library.py "$B/lib/libloop-tokens.so" "$tmp/files"
 for size in 4096 65536 1048576; do
