@@ -67,50 +67,6 @@ assert periods == [{0}, {0, 1}, {1}], periods
 assert consolidation.switches([[[apart, *close[:1]], close[1:]]], 0.02) == 7 / 2'
 }
 
-# A LOW that is faster beside HIGH than alone in its form does not make up for what others lose.
-counts_losses() {
-    PYTHONPATH=e2e/bench/lib python3 -c '
-from losses import MPS, PRIORITY, SPATIAL, TEMPORAL, WAYS, Seen, less
-
-def seen(temporal, spatial):
-    rates = {MPS: 110, PRIORITY: 99, TEMPORAL: temporal, SPATIAL: spatial}
-    return Seen(dict.fromkeys(WAYS, 20), dict.fromkeys(WAYS, 30), rates, alone=100, plain=110)
-
-faster, equal = seen(90, 105), seen(90, 90)
-assert abs(faster.loss(SPATIAL) + 0.05) < 1e-9 and faster.overhead(SPATIAL) == 0
-assert faster.loss(MPS) == 0 and abs(faster.loss(PRIORITY) - 0.1) < 1e-9
-assert abs(less([faster, equal], Seen.overhead) - 50) < 1e-9
-assert abs(less([faster, equal], Seen.loss) - 75) < 1e-9
-assert less([equal], Seen.native_loss) == 0'
-}
-
-# Steps a second are judged beside the GPU time of steps, which are longer at a lower clock.
-judges_steps() {
-    PYTHONPATH=e2e/bench/lib python3 -c '
-import types, experiment, report
-of = experiment.load_all()["min-rate"].module
-bench = types.SimpleNamespace(mode="mps", report=report.Report("min-rate"), node=types.SimpleNamespace(change_until=lambda *_: 0, status=lambda: []))
-scene = types.SimpleNamespace(high="high", low="low", plain=["a", "b"], prior=["c"])
-scene.used = lambda runs, *_: ([100], [50], [0])
-scene.together = lambda *_: ([50, 49], [22.5, 20], [1600])
-with of.Found(bench, "closed") as found, of.Found(bench, "closed, steps a second") as by_steps:
-    of.measure_closed(bench, scene, found, by_steps)
-verdicts = {row["what"].split(": short")[0]: (row["figure"], row["verdict"]) for row in bench.report.rows if "short" in row["what"]}
-assert verdicts["closed, 0.5"] == (0, "PASS") and verdicts["closed, steps a second, 0.5"] == (5, "FAIL"), verdicts
-for pair in of.CLOSED:
-    assert any("+".join(pair) + " without a rate" in row["what"] and "stream priority" in row["figure"] for row in bench.report.rows)' >"$tmp/steps" || { cat "$tmp/steps"; return 1; }
-}
-
-# A search is over when the configuration stays.
-knows_settled() {
-    PYTHONPATH=e2e/bench/lib python3 -c '
-from coexec import Watched
-def at(*samples): return Watched([], list(samples), {}).settled
-a, b = (0.1, True, [1, 2], 2), (0.2, False, [2, 2], 2)
-assert at(a, b, (0.3, False, [2, 2], 2)) == 0.2 and at(a, b, (0.3, False, [1, 2], 2)) == 0.3
-assert at(a) == at(a, (0.2, False, [1, 2], 2)) == 0.1'
-}
-
 all() { # SET EXPERIMENT...
     local set=$1 name
     shift
@@ -121,9 +77,6 @@ all() { # SET EXPERIMENT...
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
 check "requests that stolen time overlaps are left out" knows_thefts
-check "spatial: a negative loss is no gain" counts_losses
-check "min-rate: speed is steps a second, too" judges_steps
-check "coexec: the search ends when the configuration stays" knows_settled
 check "a second SIGTERM does not end what the first one began" survives_second_sigterm
 
 judges() { # WHAT
@@ -134,6 +87,11 @@ check "the least cost is of a variant that leaves in time" judges knows_least_co
 check "drain-or-save names kernels with too few evictions" judges counts_kernels_without_delays
 check "second-start judges the first rounds as they are, and names what is not measured" judges counts_the_first_rounds_as_they_are
 check "programs judges HIGH beside each program that has its PTX with it" judges judges_programs_with_ptx
+check "spatial: a negative loss is no gain" judges counts_losses
+check "worker-groups judges every kernel, and names those seen too rarely" judges judges_every_kernel
+check "coexec judges all pairs, by what was measured again" judges judges_all_pairs
+check "coexec: the search ends when the configuration stays" judges knows_settled
+check "min-rate: speed is steps a second, too" judges judges_steps
 check "proactive has the kernels of PEP's table, and tells of its floor" judges tells_of_its_floor
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do

@@ -9,6 +9,8 @@ BENCH = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCH / "lib"))
 
 import forms  # noqa: E402
+import losses  # noqa: E402
+from coexec import Pair, Watched  # noqa: E402
 from experiment import Experiment  # noqa: E402
 from report import FAIL, NOT_RUN, PASS, Report  # noqa: E402
 
@@ -109,6 +111,65 @@ def tells_of_its_floor():
     other = a_bench()
     of.judge_bytes(other, [of.Saved()])
     assert other.report.rows[0]["verdict"] == NOT_RUN
+
+
+def counts_losses():
+    """A LOW that is faster beside HIGH than alone in its form does not make up for what others lose."""
+
+    def seen(temporal, spatial):
+        rates = {losses.MPS: 110, losses.PRIORITY: 99, losses.TEMPORAL: temporal, losses.SPATIAL: spatial}
+        return losses.Seen(dict.fromkeys(losses.WAYS, 20), dict.fromkeys(losses.WAYS, 30), rates, alone=100, plain=110)
+
+    near = lambda figure, wanted: abs(figure - wanted) < 1e-9
+    faster, equal = seen(90, 105), seen(90, 90)
+    assert near(faster.loss(losses.SPATIAL), -0.05) and faster.overhead(losses.SPATIAL) == 0
+    assert faster.loss(losses.MPS) == 0 and near(faster.loss(losses.PRIORITY), 0.1)
+    assert near(losses.less([faster, equal], losses.Seen.overhead), 50) and near(losses.less([faster, equal], losses.Seen.loss), 75)
+    assert losses.less([equal], losses.Seen.native_loss) == 0
+
+
+def judges_every_kernel():
+    """Tickets that are too long are judged as well, and once more without them."""
+    of, bench, found = module("worker-groups"), a_bench(), []
+    for name, block_us, p99, n in (("short", 5, 40, 50), ("long", 700, 800, 11), ("rare", 5, 30, 9)):
+        times = {"n": n, "p50": p99 / 2, "p99": p99, "max": p99}
+        found.append(({**kernel(name), "block_us": block_us}, {"parts": 1, "ahead": 0, "leave_us": times}, {}))
+    of.show_times(bench, found, "leave_us", of.BOUNDS["leave"])
+    every, short = bench.row("leave: p99"), bench.row("leave, tickets of")
+    assert (every["figure"], every["verdict"]) == (800, FAIL) and "1 of 2 kernels" in every["baselines"], every
+    assert (short["figure"], short["verdict"]) == (40, PASS), short
+    assert bench.report.cuts == ["leave: 1 of 3 kernels seen less than 10 times: w/rare"], bench.report.cuts
+
+
+def judges_all_pairs():
+    of, bench = module("coexec"), a_bench()
+    ways = {"MPS": 1.0, "slices": 1.3}
+    pairs = [Pair(names, {(1, 1): (first, [])}, ways, again) for names, first, again in (("ab", 1.7, 1.6), ("ac", 1.2, 1.1), ("bc", 1.2, 1.1))]
+    of.judge_pairs(bench, pairs)
+    every, best = bench.row("all pairs, best"), bench.row("best partner of each kernel, best")
+    assert (every["figure"], every["verdict"]) == (1.27, FAIL) and "3 pairs" in every["baselines"], every
+    assert (best["figure"], best["verdict"]) == (1.35, FAIL) and "1.45x" in best["baselines"], best
+    assert bench.row("all pairs: above")["verdict"] == FAIL and bench.row("kernel: above")["verdict"] == PASS
+
+
+def knows_settled():
+    at = lambda *samples: Watched([], list(samples), {}).settled
+    a, b = (0.1, True, [1, 2], 2), (0.2, False, [2, 2], 2)
+    assert at(a, b, (0.3, False, [2, 2], 2)) == 0.2 and at(a, b, (0.3, False, [1, 2], 2)) == 0.3
+    assert at(a) == at(a, (0.2, False, [1, 2], 2)) == 0.1
+
+
+def judges_steps():
+    """Steps a second are judged beside the GPU time of steps, which take longer at a lower clock."""
+    of, bench = module("min-rate"), a_bench()
+    bench.mode, bench.node.change_until, bench.node.status = "mps", lambda *_: None, lambda: []
+    scene = types.SimpleNamespace(high="high", low="low", plain=["a", "b"], prior=["c"])
+    scene.used, scene.together = lambda *_: ([100], [50], [0]), lambda *_: ([50, 49], [22.5, 20], [1600])
+    with of.Found(bench, "closed") as found, of.Found(bench, "closed, steps a second") as by_steps:
+        of.measure_closed(bench, scene, found, by_steps)
+    told = {words: bench.row(f"{words}, 0.5: short") for words in ("closed", "steps a second")}
+    assert [(row["figure"], row["verdict"]) for row in told.values()] == [(0, PASS), (5, FAIL)], told
+    assert all("MPS + stream priority" in bench.row(f"{'+'.join(pair)} without a rate")["figure"] for pair in of.CLOSED)
 
 
 if __name__ == "__main__":
