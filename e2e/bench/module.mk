@@ -1,6 +1,6 @@
 # Programs that measure. Each one's source says what.
-BENCHES += bench-launch bench-gate bench-form bench-channels
-$(foreach n,bench-launch bench-gate bench-form bench-channels,\
+BENCHES += bench-launch bench-gate bench-form bench-channels bench-in-place
+$(foreach n,bench-launch bench-gate bench-form bench-channels bench-in-place,\
 	$(eval $n_SRC := e2e/bench/programs/$n.c e2e/workloads/samples.c e2e/workloads/workload.c e2e/workloads/spin.c)\
 	$(eval $n_CPPFLAGS = -I$(CUDA_HOME)/include -Ie2e/workloads)\
 	$(eval $n_LIBS := -ldl)\
@@ -8,6 +8,7 @@ $(foreach n,bench-launch bench-gate bench-form bench-channels,\
 bench-launch_SRC += $(GEN)/e2e/workloads/spin-ptx.c
 bench-channels_SRC += $(GEN)/e2e/workloads/spin-ptx.c
 bench-gate_SRC   += $(GEN)/e2e/workloads/spin-ptx.c
+bench-in-place_SRC += $(patsubst %,$(GEN)/e2e/workloads/%-ptx.c,spin in-place)
 bench-form_SRC   += $(GEN)/e2e/workloads/spin-forms-ptx.c
 bench-form_STATIC := libweir-transform
 bench-form_LIBS   := $(TRANSFORM_LIBS) -ldl

@@ -103,7 +103,7 @@ done
 
 all first-light workloads-checked launch-cost
 # Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
-all forms form-coverage form-leave-time queue-leave-time drain-or-save form-overhead module-first-use transform-speed \
+all forms form-coverage form-leave-time queue-leave-time drain-or-save in-place form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
 all forms tensor-cores
 all hardware shares-closed compute-limit
