@@ -1,7 +1,8 @@
 #!/bin/bash
 # A client with a kernel that never leaves is stopped in hardware while it is held, and goes on afterwards; also when
 # the agent is killed, stopped by a signal or upgraded meanwhile. A client that dies while it is stopped is gone at
-# once. A client that clears its hold word is seen, and one that lets its channel group go on by itself, too.
+# once. A client that passes by all gates is stopped, too. One that clears its hold word is seen, and one that lets its
+# channel group go on by itself.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -32,13 +33,16 @@ killed() { # by SIGKILL; its shell says so
 }
 is_gone() { [ "$(status '[.clients[] | select(.command == "counter")] | length')" = 0 ]; }
 
-begin() { # OPTION...
+start_counter() { # OPTION...
     rm -f "$page" "$work/client/ready"
     touch "$page" && chmod 666 "$page"
     governed 65534 counter --file "$page" --seconds 600 --ready-file "$work/client/ready" "$@" >"$work/counter.log" 2>&1 &
     clients[$!]=counter
     counter=$!
-    eventually 30 test -e "$work/client/ready" && eventually 30 moves && eventually 30 is_usable
+    eventually 30 test -e "$work/client/ready" && eventually 30 moves
+}
+begin() { # OPTION...
+    start_counter "$@" && eventually 30 is_usable
 }
 
 finish_counter() {
@@ -74,6 +78,14 @@ check "and stops it again" eventually 10 stands
 check "without a report: the client did as it should" unseen
 check "the client ends while it is stopped" finish_counter
 
+check "a client that passes by all gates" begin --disobey gates
+check "is held" hold 60s
+check "is stopped" eventually 10 stands
+check "and stays so" stands
+check "it is released" release
+check "it goes on" eventually 10 moves
+check "it ends" finish_counter
+
 check "a client that clears its hold word" begin --disobey hold
 check "is held" hold 60s
 check "is stopped" eventually 10 stands
@@ -100,10 +112,28 @@ check "the agent is killed, and another one starts" start_agent
 check "which lets it go on" eventually 30 moves
 check "it ends" finish_counter
 
-restart() {
-    kill -TERM "$agent" && { wait "$agent" || true; }
-    start_agent
-}
+end_agent() { kill -TERM "$agent" && { wait "$agent" || true; }; }
+restart() { end_agent && start_agent; }
+
+check "a client whose agent is upgraded" begin
+check "is held" hold 60s
+check "is stopped" eventually 10 stands
+check "the former agent ends" end_agent
+check "it goes on without any" eventually 10 moves
+check "the next agent starts" start_agent
+check "and has the client" eventually 30 is_usable
+check "it is held by the next one" hold 60s
+check "and stopped" eventually 10 stands
+check "it ends" finish_counter
+
+check "a client that lets its channel group go on, before an upgrade" begin --disobey stop --pause-us 2000
+check "is held" hold 60s
+check "is stopped by a signal" eventually 30 is_frozen
+check "its agent ends" end_agent
+check "it is awake without any" eventually 10 is_awake
+check "and goes on" eventually 10 moves
+check "the next agent starts" start_agent
+check "it ends" finish_counter
 
 # Clients of a daemon have no channel groups of their own, so what was found there holds there only.
 mkdir -p "$work/pipes" && touch "$work/pipes/control"
@@ -121,4 +151,12 @@ check "a client that lets its channel group go on" begin --disobey stop --pause-
 check "is held" hold 60s
 check "and killed" eventually 30 is_gone
 check "by a signal" killed
+
+sed -i 's/^hardwarePreemption: true/hardwarePreemption: false/' "$work/agent.yaml"
+check "an agent that may not stop clients in hardware" restart
+check "a client that passes by all gates" start_counter --disobey gates
+check "is held" hold 60s
+sleep 0.2
+check "nothing else stops it" moves
+check "it ends" finish_counter
 exit $failed

@@ -1,10 +1,11 @@
 /* One kernel that never ends and never leaves: a thread adds 1 to a word of a file, which others
  * may map to see whether it runs. With --disobey it does not want to be held:
  *
+ *   gates    launches short kernels by the driver's own function, which no gate is before
  *   hold     clears its hold word again and again, and launches short kernels instead of a long one
  *   stop     lets its channel group go on again and again, with --pause-us between
  */
-#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +20,12 @@
 #include "own-groups.h"
 #include "spin.h"
 
-#define PAGE 4096u
+#define PAGE        4096u
+#define MAPPED_PATH 400
+#define STRING_(x)  #x
+#define STRING(x)   STRING_(x)
+
+typedef __typeof__(cuLaunchKernel) launch_function;
 
 /* Until the second word is not 0; at most @rounds times. */
 static const char counter_ptx[] =
@@ -52,20 +58,42 @@ static void *fight_stops(void *argument)
 	return NULL;
 }
 
+/* The first mapping of this process whose line has @words: its address, and its file in @path of
+ * MAPPED_PATH + 1 bytes. 0: there is none. */
+static uintptr_t find_mapped(const char *words, char *path)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	const char *form = "%lx-%*s %*s %*s %*s %*s %" STRING(MAPPED_PATH) "s";
+	char line[MAPPED_PATH + 100];
+	unsigned long at = 0;
+
+	while (maps && !at && fgets(line, sizeof(line), maps))
+		if (strstr(line, words) && sscanf(line, form, &at, path) != 2)
+			at = 0;
+	if (maps)
+		fclose(maps);
+	return at;
+}
+
 /* The control page that libweir has mapped; NULL: there is none. */
 static struct weir_control_page *find_control(void)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	struct weir_control_page *found = NULL;
-	char line[512];
-	unsigned long at;
+	char path[MAPPED_PATH + 1];
 
-	while (maps && !found && fgets(line, sizeof(line), maps))
-		if (strstr(line, "weir-control") && sscanf(line, "%lx-", &at) == 1)
-			found = (struct weir_control_page *)at;
-	if (maps)
-		fclose(maps);
-	return found;
+	return (struct weir_control_page *)find_mapped("weir-control", path);
+}
+
+/* The driver's own function, where libweir is preloaded, too. */
+static launch_function *find_launch(void)
+{
+	char path[MAPPED_PATH + 1];
+	void *driver =
+		find_mapped("/libcuda.so", path) ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+	void *found = driver ? dlsym(driver, "cuLaunchKernel") : NULL;
+
+	if (!found)
+		workload_fail("no cuLaunchKernel in the driver");
+	return (launch_function *)found;
 }
 
 static void *clear_holds(void *control)
@@ -98,22 +126,24 @@ static volatile uint32_t *map_file(const char *path)
 	return page;
 }
 
-static void launch(CUfunction function, CUdeviceptr words, uint32_t rounds)
+static void launch(launch_function *by, CUfunction function, CUdeviceptr words, uint32_t rounds)
 {
 	void *params[] = {&words, &rounds};
 
-	CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	CU(by(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 }
 
-/* Short kernels, behind each other. */
-static void run_short(const struct workload *w, CUfunction function, CUdeviceptr words)
+/* Short kernels, behind each other. The first one makes the process a client of libweir's. */
+static void run_short(const struct workload *w, launch_function *by, CUfunction function,
+		      CUdeviceptr words, bool clears_holds)
 {
 	struct weir_control_page *control = NULL;
 
+	launch(cuLaunchKernel, function, words, 1);
 	while (!workload_stopped(w)) {
-		launch(function, words, 200);
+		launch(by, function, words, 200);
 		CU(cuCtxSynchronize());
-		if (!control && (control = find_control()))
+		if (clears_holds && !control && (control = find_control()))
 			start_thread(clear_holds, control);
 	}
 }
@@ -121,7 +151,7 @@ static void run_short(const struct workload *w, CUfunction function, CUdeviceptr
 static void run_long(const struct workload *w, CUfunction function, CUdeviceptr words,
 		     volatile uint32_t *page)
 {
-	launch(function, words, UINT32_MAX);
+	launch(cuLaunchKernel, function, words, UINT32_MAX);
 	while (!workload_stopped(w))
 		usleep(1000);
 	page[1] = 1;
@@ -133,7 +163,7 @@ int main(int argc, char **argv)
 	static uint64_t pause_us;
 	const struct workload_option own[] = {
 		{"file", OPTION_TEXT, &file, "to count in"},
-		{"disobey", OPTION_TEXT, &disobey, "hold, or stop"},
+		{"disobey", OPTION_TEXT, &disobey, "gates, hold, or stop"},
 		{"pause-us", OPTION_NUMBER, &pause_us, "between two calls that let it go on"},
 		{0},
 	};
@@ -151,8 +181,10 @@ int main(int argc, char **argv)
 	if (strcmp(disobey, "stop") == 0)
 		start_thread(fight_stops, &pause_us);
 	workload_ready(&w);
-	if (strcmp(disobey, "hold") == 0)
-		run_short(&w, function, words);
+	if (strcmp(disobey, "gates") == 0)
+		run_short(&w, find_launch(), function, words, false);
+	else if (strcmp(disobey, "hold") == 0)
+		run_short(&w, cuLaunchKernel, function, words, true);
 	else
 		run_long(&w, function, words, page);
 	printf("{\"program\": \"counter\", \"count\": %u}\n", page[0]);
