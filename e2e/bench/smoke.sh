@@ -106,7 +106,7 @@ all first-light workloads-checked launch-cost
 all forms form-coverage form-leave-time queue-leave-time drain-or-save in-place form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
 all forms tensor-cores
-all hardware shares-closed compute-limit
+all hardware enforced-hold shares-closed compute-limit
 all slices hidden-switch requests-timeslice
 has_plain_slices() { # NAME
     jq -e '.rows | any(.what | contains("slices without Weir"))' "$tmp/out/$1.json"

@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -424,6 +425,18 @@ class Node:
             more = "" if ended is None else f" (the agent has ended: {ended})"
             raise Failure(f"weirctl {arguments[0]}: {done.stderr.strip()}{more}")
         return done.stdout
+
+    def ask(self, **request):
+        """What the agent answers on its control socket, as a dict: without a program in between, whose start takes time."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(f"{self.folder}/control.sock")
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile() as file:
+                answer = json.load(file)
+        if "error" in answer:
+            raise Failure(f"the agent refuses {request}: {answer['error']}")
+        return answer
 
     def status(self):
         """The clients in `weirctl status`: a list of dicts."""
