@@ -15,7 +15,7 @@ KINDS = ("kill", "fault", "assert")
 NOT_READY = 75  # dying.py's exit status
 TRIES = 40  # of a LOW that the server does not take yet
 UP_SECONDS, DIE_SECONDS = 30, 15
-SECONDS = 60  # for all deaths of one kind
+SECONDS_EACH = 6  # at most on average, a start and a death
 GIVE_UP = 2  # a LOW that did not die as it should, so often
 RUNS_S = 0.3  # from the launch of LOW's kernel to the death, dying.py's AFTER_NS
 EARLY_S = 0.05  # a death may come so much sooner than this program thinks
@@ -69,9 +69,13 @@ class Deaths:
         return statistics.median(one.us for one in self.longest[phase])
 
     def cleaned_up(self):
-        """us, the middle of the longest ones but for those while LOW runs. Under MPS what a killed LOW left may hit the GPU
+        """us, of each death the longest one but for those while LOW runs. Under MPS what a killed LOW left may hit the GPU
         only when the next one starts."""
-        return statistics.median(max(start.us, end.us) for start, end in zip(self.longest["starts"], self.longest["dies"]))
+        return [max(start.us, end.us) for start, end in zip(self.longest["starts"], self.longest["dies"])]
+
+    def undisturbed(self):
+        """us, of each LOW the longest one while it runs."""
+        return [one.us for one in self.longest["runs"]]
 
     def worst(self, phase):
         return max(self.longest[phase], key=lambda one: one.us)
@@ -145,16 +149,18 @@ def live_and_die(bench, kind, weir, found, lives):
 
 
 def deaths(bench, kind, n, weir=True, high_under_mps=True):
-    """HIGH beside a LOW that dies @n times, or as often as there is time for."""
+    """HIGH beside a LOW that dies @n times, or as often as there is time for; the report says so if it is less."""
     log = bench.node.folder / f"high-{kind}-{len(bench.node.clients)}.log"
     log.touch()
     log.chmod(0o666)  # HIGH may be another user
     argv = bench.burst_argv(1 << 40, extra=(*REQUESTS, "--log", str(log)))
     high = bench.node.start("high-survivor", argv, bursts.HIGH, weir, mps=high_under_mps)
     high.wait_ready()
-    found, lives, end, wrong = Deaths(collections.Counter()), [], time.monotonic() + SECONDS, 0
+    found, lives, end, wrong = Deaths(collections.Counter()), [], time.monotonic() + n * SECONDS_EACH, 0
     while found.died < n and wrong < GIVE_UP and high.process.poll() is None and time.monotonic() < end:
         wrong += not live_and_die(bench, kind, weir, found, lives)
+    if found.died < n and time.monotonic() >= end:
+        bench.report.cut(f"{found.died} of {n} deaths of {kind} within {n * SECONDS_EACH} s")
     if high.process.poll() is None:
         high.stop()
         try:

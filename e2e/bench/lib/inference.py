@@ -164,15 +164,27 @@ def clients(bench, weir, names, workloads, priority=False):
         both.close()
 
 
+def measure_alone(both, found, name, seconds):
+    begin = time.monotonic()
+    found.alone.append(both.ask(name, seconds))
+    found.gpu_alone.append(both.gpu_ms)
+    found.when_alone.append((begin, time.monotonic()))
+
+
+def measure_beside(both, found, name, workload, seconds):
+    begin = time.monotonic()
+    found.beside.append(both.beside(name, workload, seconds))
+    found.gpu_beside.append(both.gpu_ms)
+    found.when_beside.append((begin, time.monotonic()))
+
+
 def pairs(both, name, workload, n, seconds):
+    """In each second pair LOW comes first, so that a drift of the host is on no side."""
     found = Pairs()
-    for _ in range(n):
-        begin = time.monotonic()
-        found.alone.append(both.ask(name, seconds))
-        found.gpu_alone.append(both.gpu_ms)
-        between = time.monotonic()
-        found.beside.append(both.beside(name, workload, seconds))
-        found.gpu_beside.append(both.gpu_ms)
-        found.when_alone.append((begin, between))
-        found.when_beside.append((between, time.monotonic()))
+    for i in range(n):
+        if i % 2:
+            measure_beside(both, found, name, workload, seconds)
+        measure_alone(both, found, name, seconds)
+        if i % 2 == 0:
+            measure_beside(both, found, name, workload, seconds)
     return found
