@@ -27,6 +27,7 @@ SHOWS = "evictions by priority, and by the time between a kernel's end and its n
 PAPER = "EffiSha figure 9"
 BOUNDS = {"low priorities against high ones": at_least(2, "x"), "the shortest wait against the longest": at_least(2, "x")}
 BASELINES = ("high priorities", "longer waits", "a GPU that decides at once, with the same launches")
+PRINTED = (turnarounds.SWITCH,)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS

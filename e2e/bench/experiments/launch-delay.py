@@ -13,6 +13,7 @@ SHOWS = "speed-up over MPS of a small kernel with priority, by its delay behind 
 PAPER = "FLEP figure 9"
 BOUNDS = {"of the ideal speed-up": at_least(95), "speed-up behind the large one's end": at_least(0.95, "x")}
 BASELINES = ("MPS", "what is left of the large kernel as ideal")
+PRINTED = (turnarounds.SWITCH,)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS

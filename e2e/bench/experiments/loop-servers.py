@@ -40,7 +40,6 @@ QUANTUM_US = 3 * KERNEL_US // 2
 WHY = f"quantum {QUANTUM_US} us: at a multiple of a kernel's length turns end with a kernel that is nearly done, which runs on beside the loop"
 WINDOWS = {"mps": ((0.2, 10),), "timeslice": ((0.2, 15), (1.0, 3))}  # seconds and how many
 LONG = 1.0  # seconds: shorter windows are judged by what slices allow
-SLICE = 0.01  # seconds: the mean of the hardware's slices (agent/hardware/slices.h)
 TARGET = 66  # hundredths
 ENDLESS = 600  # seconds; they are stopped
 CONNECTIONS = 4  # of a client
@@ -119,21 +118,13 @@ def draw_shares(bench, shares, window, rows):
     plot.lines(path, "Shares of loops and kernels (GLoop fig. 9, 10)", "%", [i * window for i in range(len(rows))], series)
 
 
-def ideal_off(shares, window):
-    """How far a part is off in a window if the hardware shares ideally by slices: a window ends anywhere in a cycle of all
-    slices."""
-    cycle = SLICE * len(shares)
-    parts = [share / sum(shares) for share in shares]
-    return 100 * max(part * (1 - part) * cycle / window for part in parts)
-
-
 def show_sum(bench, what, sums):
     """Of the parts, before they count as parts of each other: what all lose together. Slices lose a switch each."""
     bound, told = BOUNDS["parts together"], f"{min(sums):.1f} to {max(sums):.1f} % by window; {WHY}"
     if bench.mode != MPS:
         _, us = turnarounds.known_switches(bench)
-        told += f"; {bound} under MPS, and less by a switch of {us:.0f} us in each slice of {1e3 * SLICE:.0f} ms"
-        bound = bound.times(1 - us / 1e6 / SLICE)
+        told += f"; {bound} under MPS, and less by a switch of {us:.0f} us in each slice of {1e3 * sharing.SLICE:.0f} ms"
+        bound = bound.times(1 - us / 1e6 / sharing.SLICE)
     bench.report.judge(f"{what}: all parts together, mean", statistics.fmean(sums), bound, told)
 
 
@@ -150,7 +141,7 @@ def show_shares(bench, n, rate, shared):
             mean = ":".join(f"{sum(row[i] for row in rows) / len(rows):.1f}" for i in range(n + 1))
             bound = BOUNDS["furthest from a share"]
             if window < LONG:
-                bound = turnarounds.reachable(bench, bound, ideal_off(shares, window))
+                bound = turnarounds.reachable(bench, bound, sharing.ideal_off(shares, window))
             told = f"{mean}; kernels of {KERNEL_US} us; {WHY}; parts add up to {statistics.fmean(sums):.1f} %"
             bench.report.judge(f"{what}: furthest from a share, {window * 1e3:.0f} ms windows", off, bound, told)
         show_sum(bench, what, sums)

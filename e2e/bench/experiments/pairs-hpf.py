@@ -11,6 +11,7 @@ SHOWS = "pairs of one level under hpf: ANTT and STP against MPS"
 PAPER = "FLEP figures 10, 11"
 BOUNDS = {"ANTT, mean": at_least(8, "x"), "STP lost, mean": at_most(3, " %")}
 BASELINES = ("MPS", "time-slicing", "reordering without preemption", "shortest first without overhead as ideal")
+PRINTED = (turnarounds.SWITCH,)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS

@@ -13,6 +13,7 @@ SHOWS = "pairs: speed-up over MPS of a small kernel with priority, right behind 
 PAPER = "FLEP figure 8"
 BOUNDS = {"speed-up, mean": at_least(10, "x"), "speed-up, best": at_least(25, "x"), "of the ideal speed-up": at_least(95)}
 BASELINES = ("MPS", "MPS with stream priority", "time-slicing", "the ratio of the kernels' lengths as ideal")
+PRINTED = (turnarounds.SWITCH,)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS

@@ -18,6 +18,7 @@ BOUNDS = {  # what EffiSha reached
     "overhead": at_most(2, " %"),
 }  # fmt: skip
 BASELINES = ("MPS", "time-slicing")
+PRINTED = (turnarounds.SWITCH,)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS

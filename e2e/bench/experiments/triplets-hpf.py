@@ -12,6 +12,7 @@ SHOWS = "triplets of one level under hpf: ANTT against MPS"
 PAPER = "FLEP figure 12"
 BOUNDS = {"ANTT, mean": at_least(6.6, "x")}
 BASELINES = ("MPS", "time-slicing", "reordering without preemption", "shortest first without overhead as ideal")
+PRINTED = (turnarounds.SWITCH,)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS

@@ -12,6 +12,7 @@ PIECES = 4  # of a co-run before it counts, at most
 # whose queue runs dry loses the rest of its slice. With 2 ms one lost 16 ms of a second so (H100).
 QUEUED_US = 10_000
 LIMIT = 1.0  # percentage points that a share may be off in a window
+SLICE = 0.010  # s, the mean of those of equal clients (agent/hardware/slices.h)
 # Of wfq: a launch of shares-wfq. With 1 ms and eight clients, weir-sim is 1.2 points off in a window of 200 ms; with this
 # quantum, 0.75.
 QUANTUM = "500us"
@@ -31,17 +32,22 @@ class Windows:
         while at + window <= seconds + 1e-9:
             self.starts.append(at)
             at += window
-        work = [[self.work(e, t, window) * u for e, u in zip(ends, us)] for t in self.starts]
-        self.shares = [[100 * w / (sum(row) or 1) for w in row] for row in work]
-        self.used = [100 * sum(w * p for w, p in zip(row, self.plain)) / (window * 1e6) for row in work]
+        self.work = [[self.progress_in(e, t, window) * u for e, u in zip(ends, us)] for t in self.starts]
+        self.shares = self.joined(1)
+        self.used = [100 * sum(w * p for w, p in zip(row, self.plain)) / (window * 1e6) for row in self.work]
 
     @staticmethod
-    def work(ends, start, window):
+    def progress_in(ends, start, window):
         return progress(ends, (start + window) * 1e9) - progress(ends, start * 1e9)
 
-    def worst(self, targets):
-        """The furthest that a window is from a target, in percentage points."""
-        return max((abs(s - t) for row in self.shares for s, t in zip(row, targets)), default=0)
+    def joined(self, n):
+        """The shares in each @n windows, one behind the other."""
+        rows = [[sum(of) for of in zip(*self.work[i : i + n])] for i in range(0, len(self.work) - n + 1, n)]
+        return [[100 * w / (sum(row) or 1) for w in row] for row in rows]
+
+    def worst(self, targets, joined=1):
+        """The furthest that a window, or so many together, is from a target, in percentage points."""
+        return max((abs(s - t) for row in self.joined(joined) for s, t in zip(row, targets)), default=0)
 
     def mean(self, i):
         return sum(row[i] for row in self.shares) / max(1, len(self.shares))
@@ -79,6 +85,14 @@ def measure(bench, mode, jobs, window, seconds, priorities=(), skipped=SKIPPED, 
 
 def evictions(pool):
     return sum(client["evictions"] for client in pool.node.status())
+
+
+def ideal_off(shares, window):
+    """How far a part is off in a window if the hardware shares ideally by slices: a window ends anywhere in a cycle of all
+    slices."""
+    cycle = SLICE * len(shares)
+    parts = [share / sum(shares) for share in shares]
+    return 100 * max(part * (1 - part) * cycle / window for part in parts)
 
 
 def targets(shares):
