@@ -3,6 +3,7 @@ it comes (weir_expect()), or it copies 2 MiB right before: how much of the switc
 
 import time
 
+import baselines
 import bursts
 import plain_slices
 from clock import Clock
@@ -16,14 +17,16 @@ BOUNDS = {
     "median over alone, hint": at_most(100, " us"),
 }
 BASELINES = (
-    "HIGH alone", "HIGH alone with Weir", "time-slicing", "the hardware's slices without Weir", "the same wait without a hint",
+    "HIGH alone", "HIGH alone with Weir", "time-slicing", "MPS", "MPS with stream priority", "Weir without hardware preemption",
+    "the hardware's slices without Weir", "the same wait without a hint",
 )  # fmt: skip
-PRINTED = (plain_slices.NAME,)
-NEEDS = ("gpu", "pytorch", "root")
+NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = True
 
 REQUESTS, WARM_UP = 200, 20
 HINT_US, COPY_KIB = 500, 2048
+BEHIND_COPY = "Weir, behind a copy of 2 MiB"
+PRINTED = (plain_slices.NAME, f"Weir, hint {HINT_US} us before", BEHIND_COPY)  # with p99, which hints have no bound for
 HINT, COPY = ("--hint-us", str(HINT_US)), ("--copy-kib", str(COPY_KIB))
 WAYS = ("off", "demand")  # WEIR_EXPECT, besides the default (runtime-lib/gates/expect.h)
 LEADS_US = (150, 200, HINT_US)
@@ -71,9 +74,18 @@ def judge(bench, what, median, p99):
     bench.report.judge(f"{what}, p99 over alone", p99, BOUNDS["p99 over alone"])
 
 
-def show_without_weir(bench, what, low, alone):
-    with bench.node.running("low", low.argv, bursts.LOW, False):
-        show(bench, what, high(bench, False).result(), alone)
+def show_plain(bench, what, low, alone, weir=False, extra=()):
+    """Beside @low, without what Weir does with the hardware."""
+    with bench.node.running("low", low.argv, bursts.LOW, weir):
+        show(bench, what, high(bench, weir, extra).result(), alone)
+
+
+def show_baselines(bench, low, alone):
+    with baselines.under_mps(bench.node):
+        for name, options in baselines.MPS_WAYS.items():
+            show_plain(bench, name, low, alone, extra=options)
+    with baselines.gates_alone(bench.node):
+        show_plain(bench, "Weir, gates alone", low, alone, weir=True)
 
 
 def judge_plain(bench, low, alone):
@@ -99,7 +111,7 @@ def judge_hints(bench, low, alone):
 
 def add_copy(bench, low, alone):
     result, rate = beside(bench, low, COPY)
-    show(bench, "Weir, behind a copy of 2 MiB", result, alone, rate)
+    show(bench, BEHIND_COPY, result, alone, rate)
 
 
 # What HIGH does before each launch, and what is measured with it beside LOW.
@@ -113,12 +125,14 @@ def run(bench):
     low = bursts.low_of(bench, "mm")
     if "plain" in parts:
         bench.report.add("HIGH alone", bursts.figures(alone["plain"]))
-        show_without_weir(bench, "time-slicing", low, alone["plain"])
+        show_plain(bench, "time-slicing", low, alone["plain"])
+        if baselines.wanted(bench):
+            show_baselines(bench, low, alone["plain"])
 
     bench.node.ensure_agent()
     if "plain" in parts:
         with plain_slices.plain(bench.node):
-            show_without_weir(bench, plain_slices.NAME, low, alone["plain"])
+            show_plain(bench, plain_slices.NAME, low, alone["plain"])
         show(bench, "Weir, HIGH alone", run_alone(bench, weir=True), alone["plain"])
     with bench.node.running("low", low.argv, bursts.LOW, True) as client:
         for part in parts:

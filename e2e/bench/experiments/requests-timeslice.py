@@ -2,6 +2,7 @@
 the same network called eagerly, and 8 tokens of a small Llama. Alone and beside LOW are measured in turn. The baselines
 are the graph's; with less than 2 s a measurement only the hardware's slices are one, and the graph has one turn."""
 
+import baselines
 import inference
 import plain_slices
 from clock import Clock
@@ -15,7 +16,7 @@ BOUNDS = {
     "eager, median of pairs": at_most(1.1), "llama, median of pairs": at_most(1.1),
 }  # fmt: skip
 BASELINES = (
-    "the same client alone, in turn", "time-slicing", "MPS with stream priority", "Weir without hardware preemption",
+    "the same client alone, in turn", "time-slicing", "MPS", "MPS with stream priority", "Weir without hardware preemption",
     "the hardware's slices without Weir",
 )  # fmt: skip
 PRINTED = (plain_slices.NAME,)
@@ -27,8 +28,6 @@ GRAPH_SECONDS, SECONDS = 2.0, {"eager": 0.4, "llama": 0.6}
 # The host's speed changes within seconds, and with it single pairs, by a quarter and more: many short turns.
 EAGER_PAIRS = 21
 PAIRS, SHORT_PAIRS = 3, 1
-SHORT = 2  # seconds a measurement
-OFF = "hardwarePreemption: false\n"  # in the agent's configuration: gates alone
 
 
 def lows(bench):
@@ -48,10 +47,6 @@ def baseline(bench, mode, weir, priority=False):
         show_graph(bench, mode, both, 1)
 
 
-def is_short(bench):
-    return bench.seconds < SHORT and not bench.node.simulated
-
-
 def judge_graph(bench, both, n):
     for low in lows(bench):
         with Clock(bench.node.simulated) as clock:
@@ -66,9 +61,10 @@ def judge_graph(bench, both, n):
             bench.report.judge(f"{what}, at the clock of HIGH alone, p99", p99, bounds[1])
 
 
-def judge(bench, both, names):
+def judge(bench, both, names, n):
+    """@n: pairs of graphs."""
     if "graph" in names:
-        judge_graph(bench, both, SHORT_PAIRS if is_short(bench) else PAIRS)
+        judge_graph(bench, both, n)
     for name in SECONDS:
         for low in lows(bench) if name in names else ():
             pairs = inference.pairs(both, name, low, 1 if bench.node.simulated else EAGER_PAIRS, SECONDS[name])
@@ -77,34 +73,32 @@ def judge(bench, both, names):
     bench.report.holds("results are the same", both.wrong == 0, f"{both.wrong} wrong")
 
 
-def baselines(bench):
-    if is_short(bench):
-        bench.report.cut("no baselines but alone and the hardware's slices")
-        return
-    node = bench.node
+def show_baselines(bench):
     baseline(bench, "time-slicing", False)
-    node.ensure_mps()
-    baseline(bench, "MPS + stream priority", False, priority=True)
-    node.stop_mps()
-    before = node.scheduling
-    try:
-        node.scheduling = before + OFF
-        node.ensure_agent()
+    with baselines.under_mps(bench.node):
+        for name, options in baselines.MPS_WAYS.items():
+            baseline(bench, name, False, priority=bool(options))
+    with baselines.gates_alone(bench.node):
         baseline(bench, "Weir, gates alone", True)
-    finally:
-        node.stop_agent()
-        node.scheduling = before
+
+
+def graph_pairs(bench):
+    """How many; shows the baselines of graphs, if there is time."""
+    if not baselines.wanted(bench):
+        bench.report.cut(f"graphs: {SHORT_PAIRS} pair, not {PAIRS}, and no baseline of plain time-slicing")
+        return SHORT_PAIRS
+    show_baselines(bench)
+    return PAIRS
 
 
 def run(bench):
     bench.node.stop_agent()
     bench.node.stop_mps()
     names = bench.part_of(("graph", *SECONDS))
-    if "graph" in names:
-        baselines(bench)
+    n = graph_pairs(bench) if "graph" in names else 0
     bench.node.ensure_agent()
     if "graph" in names:
         with plain_slices.plain(bench.node):
             baseline(bench, plain_slices.NAME, False)
     with inference.clients(bench, True, names, lows(bench)) as both:
-        judge(bench, both, names)
+        judge(bench, both, names, n)

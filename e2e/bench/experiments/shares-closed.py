@@ -17,15 +17,15 @@ PLAIN = ("plain-a", "plain-b", "plain-c")
 TENANTS = tuple(Tenant(name, "normal") for name in (*NAMES, *PLAIN))
 
 WORKLOADS = ("mm", "train", "graph")
+PAIRS = ("mm", "train"), ("graph", "mm"), ("train", "graph")
+RATIOS = (1, 1), (2, 1), (1, 3), (9, 1)
 CASES = (
     (("mm", "mm"), (1, 1)),
-    (("mm", "train"), (2, 1)),
-    (("mm", "train"), (1, 3)),
-    (("graph", "mm"), (9, 1)),
+    *((names, weights) for names in PAIRS for weights in RATIOS),
     (("mm", "train", "graph"), (1, 1, 1)),
 )
 UNIT = 10  # shares of weight 1
-SETTLE, SECONDS = 3.0, 3  # before the seconds that count: the agent corrects the slices; and these
+SETTLE, SECONDS = 3.0, 3  # before the seconds that count, and these
 ALONE, PLAIN_SECONDS = 0.6, 2.0
 
 SCHEDULING = "policy: wfq\n"  # a policy that weirctl sets ends when the configuration changes

@@ -106,10 +106,12 @@ def beside(bench, low, weir, extras=((),)):
 
 
 def middle(results):
-    """The median of each figure of several measurements."""
+    """The median of each figure of several measurements; but p99 of all requests, where each is known."""
     figures_of = ("median", "p99", *(("gpu_median",) if "gpu_median" in results[0] else ()))
-    median = {figure: statistics.median(r[figure] for r in results) for figure in figures_of}
-    return {**median, "requests": sum(r["requests"] for r in results)}
+    found = {figure: statistics.median(r[figure] for r in results) for figure in figures_of}
+    if all("each" in r for r in results):
+        found["p99"] = quantile([us for r in results for us, _ in r["each"]], 0.99)
+    return {**found, "requests": sum(r["requests"] for r in results)}
 
 
 def show(bench, what, result, alone):
@@ -138,7 +140,8 @@ def at_speed(result, alone):
     one of them: so each request would have been shorter by what its median kernel took longer, times its kernels."""
     usual = statistics.median(kernel for _, kernel in alone["each"])
     us = [time - result["kernels"] * max(0, kernel - usual) for time, kernel in result["each"]]
-    return {"median": statistics.median(us), "p99": quantile(us, 0.99), "requests": result["requests"]}
+    each = [(time, kernel) for time, (_, kernel) in zip(us, result["each"])]
+    return {"median": statistics.median(us), "p99": quantile(us, 0.99), "requests": result["requests"], "each": each}
 
 
 def bounded(bench, what, value, bound, baselines=""):

@@ -14,6 +14,7 @@ FIELDS = {"experiment": str, "date": str, "commit": str, "command": str, "gpu": 
 ROW_FIELDS = {"what": str, "figure": (str, int, float), "unit": str, "bound": str, "verdict": str, "baselines": str}
 VERDICTS = (PASS, FAIL, NOTE, NOT_RUN)
 MPS_MARK = "†"
+MPS_AS_BASELINE = ("-timeslice", "-per-level", "hidden-switch")  # ends of names: Weir is not under one server there
 MPS_NOTE = f"""
 {MPS_MARK} With clients of one MPS server, which is one fault domain: a client that is killed in a long kernel takes the
 work of all others with it, that of higher levels too.
@@ -68,7 +69,7 @@ def shown_rows(rows, printed):
 
 def under_one_server(record, what, experiments):
     name = record["experiment"]
-    if name.endswith(("-timeslice", "-per-level")):
+    if name.endswith(MPS_AS_BASELINE):
         return False
     needs = experiments[name].needs if name in experiments else ()
     return "mps" in needs or "mps" in name or "MPS" in what
