@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tenants that lie about their channel groups: handles that are freed, random, of a copy engine or of another process, and
-# descriptors of others. Each is one line in the agent's log; the agent answers, a bystander is stopped and goes on as
+# descriptors of others, or of something else. Each is one line in the agent's log; the agent answers, a bystander is stopped and goes on as
 # before, and nothing is left of the liar. Nor of 10 000 contexts that one process makes and destroys.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -65,7 +65,7 @@ check "a bystander with a kernel that never leaves" eventually 30 test -e "$work
 check "whose channel group is known" eventually 30 is_usable
 check_bystander
 before=$(descriptors)
-for name in random freed others-handles others-descriptor channel; do lie is_refused "$name"; done
+for name in random freed others-handles others-descriptor channel pipe memory-file other-device; do lie is_refused "$name"; done
 # What is the liar's own, or what another process gave away, harms only them.
 for name in others-channels other copy-engine closed; do lie is_judged "$name"; done
 check "$CONTEXTS contexts, one after the other" governed 65533 channel-liar --contexts "$CONTEXTS"

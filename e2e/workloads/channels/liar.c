@@ -2,10 +2,12 @@
  * stop. The program must not have libweir preloaded. Or, with --contexts and libweir, it makes so
  * many contexts, one after the other.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -67,6 +69,28 @@ static void lie_other(struct own_groups *told, struct workload *w)
 	*told = other;
 }
 
+static void lie_pipe(struct own_groups *told, struct workload *w)
+{
+	int ends[2];
+
+	(void)w;
+	if (pipe(ends) < 0)
+		workload_fail("no pipe");
+	told->fd = ends[0];
+}
+
+static void lie_memory_file(struct own_groups *told, struct workload *w)
+{
+	(void)w;
+	told->fd = memfd_create("no-device", MFD_CLOEXEC);
+}
+
+static void lie_other_device(struct own_groups *told, struct workload *w)
+{
+	(void)w;
+	told->fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
 static void lie_copy_engine(struct own_groups *told, struct workload *w)
 {
 	(void)w;
@@ -103,6 +127,9 @@ static const struct lie {
 	{"others-descriptor", lie_others_descriptor, false},
 	{"others-channels", lie_others_channels, false},
 	{"other", lie_other, false},
+	{"pipe", lie_pipe, false},
+	{"memory-file", lie_memory_file, false},
+	{"other-device", lie_other_device, false},
 	{"copy-engine", lie_copy_engine, false},
 	{"channel", lie_channel, false},
 	{"closed", tell_truth, true},
