@@ -93,6 +93,12 @@ check "coexec judges all pairs, by what was measured again" judges judges_all_pa
 check "coexec: the search ends when the configuration stays" judges knows_settled
 check "min-rate: speed is steps a second, too" judges judges_steps
 check "proactive has the kernels of PEP's table, and tells of its floor" judges tells_of_its_floor
+check "enforced-hold judges the last motion of a kernel, and the worst client" judges judges_stops
+check "mps-deaths judges the worst deaths, against no death as well" judges judges_the_worst_deaths
+check "mps-deaths: all deaths must take place" judges counts_missing_deaths
+check "mps-per-level judges graphs in ms as well" judges judges_graphs_in_ms
+check "shares-wfq: each co-run has the bound of its own ideal" judges judges_each_co_run_by_its_own_ideal
+check "p99 of several rounds is that of all their requests" judges takes_p99_of_all_requests
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do
     check "run lists $set" e2e/bench/run "$set" --list

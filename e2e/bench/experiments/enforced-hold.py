@@ -171,9 +171,8 @@ def fight(bench):
     return first, again, seen_after, max(0, ran_for(moved) - seen_after)
 
 
-def fights(bench):
-    """The worst of several is judged."""
-    found = [fight(bench) for _ in range(FIGHTERS if not bench.node.simulated else 1)]
+def judge_fights(bench, found):
+    """@found: of fight() for each of several clients: the worst one counts."""
     first, again, at, late = zip(*found)
     bench.report.holds(f"seen, {FIGHTS}", None not in at, each(at, "after {:.0f} ms"))
     for what, values, bound, form in (
@@ -246,7 +245,7 @@ def run(bench):
         for name in WAYS:
             if name != FIGHTS:
                 disobey(bench, name)
-        fights(bench)
+        judge_fights(bench, [fight(bench) for _ in range(FIGHTERS if not bench.node.simulated else 1)])
         client_killed(bench)
         for how in ENDS:
             for name in (STAYS, FIGHTS):

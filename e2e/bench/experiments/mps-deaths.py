@@ -77,11 +77,8 @@ def judge(bench, kind, what, own, other):
     bench.report.judge(f"{kind}: {what}", of_own / of_other, BOUNDS[what], shown)
 
 
-def with_weir(bench, driver):
-    bench.node.ensure_agent()
-    sliced = beside(bench, "time-slicing + Weir", DEATHS_OF_BASELINE)
-    with levels(bench):
-        found = beside(bench, "a server for each level", DEATHS)
+def judge_kinds(bench, found, driver, sliced):
+    """Kind to Deaths, each: with a server for each level, of the driver alone, of time-slicing + Weir."""
     for kind, deaths_of in found.items():
         at_deaths = deaths_of.cleaned_up()
         judge(bench, kind, NOTICED, at_deaths, deaths_of.undisturbed())
@@ -90,6 +87,14 @@ def with_weir(bench, driver):
         if kind in sliced:
             ratio = deaths_of.high["p99"] / sliced[kind].high["p99"]
             bench.report.judge(f"{kind}: {AS_SLICED}", ratio, BOUNDS[AS_SLICED], bursts.figures(deaths_of.high))
+
+
+def with_weir(bench, driver):
+    bench.node.ensure_agent()
+    sliced = beside(bench, "time-slicing + Weir", DEATHS_OF_BASELINE)
+    with levels(bench):
+        found = beside(bench, "a server for each level", DEATHS)
+    judge_kinds(bench, found, driver, sliced)
 
 
 def with_one_server(bench):

@@ -8,6 +8,8 @@ import types
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCH / "lib"))
 
+import bursts  # noqa: E402
+import deaths  # noqa: E402
 import forms  # noqa: E402
 import losses  # noqa: E402
 from coexec import Pair, Watched  # noqa: E402
@@ -170,6 +172,74 @@ def judges_steps():
     told = {words: bench.row(f"{words}, 0.5: short") for words in ("closed", "steps a second")}
     assert [(row["figure"], row["verdict"]) for row in told.values()] == [(0, PASS), (5, FAIL)], told
     assert all("MPS + stream priority" in bench.row(f"{'+'.join(pair)} without a rate")["figure"] for pair in of.CLOSED)
+
+
+def judges_stops():
+    """A pause in the kernel's or in this program's motion is no stop, and 3.5 ms are too long. Of clients that end their
+    stops the worst one counts."""
+    of, bench = module("enforced-hold"), a_bench()
+    moved = [False] * 35
+    for at in (3, 34):
+        moved[at] = True
+    assert of.ran_for(moved) == 3.5 and not of.BOUNDS[of.STOPPED].allows(3.5) and of.ran_for([]) == 0
+    of.judge_fights(bench, [(1.9, 0.1, 150, 0.5), (2.1, 0.1, 250, 0.5), (1.8, 0.1, None, None)])
+    told = [(row["figure"], row["verdict"]) for row in bench.report.rows]
+    assert told == [("after 150 ms, after 250 ms, never", FAIL), (2.1, FAIL), (0.1, PASS), (0.5, PASS)], told
+
+
+def deaths_of(us, runs_us=800, p99=700):
+    """Each death's longest request."""
+    found = deaths.Deaths({}, died=len(us), high={"p99": p99, "median": 360, "requests": 1000})
+    found.longest = {"dies": [deaths.Longest(each) for each in us]}
+    found.longest |= {phase: [deaths.Longest(runs_us) for _ in us] for phase in ("starts", "runs")}
+    return found
+
+
+def judges_the_worst_deaths():
+    """One long request of 17 is p99 of deaths. That the driver alone takes as long does not hide that HIGH notices it."""
+    of, bench = module("mps-deaths"), a_bench()
+    late, driver = deaths_of([700] * 16 + [169000]), deaths_of([160000] * 17)
+    of.judge_kinds(bench, {"kill": late}, {"kill": driver}, {"kill": deaths_of([700] * 5, p99=600)})
+    told = [(row["figure"], row["verdict"]) for row in bench.report.rows]
+    assert told == [(211.25, FAIL), (1.056, PASS), (1.167, FAIL)], told
+
+
+def counts_missing_deaths():
+    of, bench = module("mps-deaths"), a_bench()
+    bench.seconds, before = 4, deaths.deaths
+    deaths.deaths = lambda *_: deaths_of([700] * 16)
+    try:
+        of.beside(bench, "here", of.DEATHS)
+    finally:
+        deaths.deaths = before
+    assert [bench.row(f"LOW dies of {kind}")["verdict"] for kind in deaths.KINDS] == [FAIL] * 3, bench.report.rows
+
+
+def judges_graphs_in_ms():
+    """HIGH alone is slower in its server, so the ratio to that is good, and HIGH is late all the same."""
+    of, bench = module("mps-per-level"), a_bench()
+    own, sliced = (of.inference.Pairs(alone=[[alone] * 9], beside=[[beside] * 9]) for alone, beside in ((1.2, 1.56), (1.1, 1.43)))
+    of.judge_graphs(bench, "mm", own, sliced)
+    verdicts = [bench.row(words)["verdict"] for words in ("LOW=mm, median", "LOW=mm, in ms, median", "LOW=mm, in ms, p99", "graph alone")]
+    assert verdicts == [PASS, FAIL, FAIL, FAIL], bench.report.rows
+
+
+def judges_each_co_run_by_its_own_ideal():
+    of, bench = module("shares-wfq"), a_bench()
+    bench.mode = "timeslice"
+    windows = lambda off: types.SimpleNamespace(worst=lambda wanted, joined=1: off / joined)
+    of.judge(bench, [(windows(2.8), [50, 50]), (windows(4.0), [12.5] * 8)], 0.2, 5)
+    short, long = bench.row("200 ms windows"), bench.row("1000 ms windows")
+    assert (short["figure"], short["bound"], short["verdict"]) == (2.8, "<= 2.6316 points", FAIL), short
+    assert (long["figure"], long["verdict"]) == (0.8, PASS), long
+
+
+def takes_p99_of_all_requests():
+    rounds = [{"median": 1, "p99": p99, "requests": 100, "each": [(1, 0)] * 98 + [(p99, 0)] * 2} for p99 in (2, 3, 9)]
+    assert bursts.middle(rounds)["p99"] == 3
+    rounds[1]["each"][0] = rounds[1]["each"][1] = (9, 0)
+    assert bursts.middle(rounds)["p99"] == 9
+    assert bursts.middle([{key: each[key] for key in ("median", "p99", "requests")} for each in rounds])["p99"] == 3
 
 
 if __name__ == "__main__":
