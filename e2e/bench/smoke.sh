@@ -121,10 +121,11 @@ for name in hidden-switch requests-timeslice; do
     check "slices: $name has the hardware's slices without Weir beside it" has_plain_slices "$name"
 done
 all first-launches first-launch second-start programs
-shows_short_wait() {
-    jq -e '.rows | any(.what | contains("wait for 50 ms at most"))' "$tmp/out/first-launch.json"
+shows() { # WORDS
+    jq -e --arg words "$1" '.rows | any(.what | contains($words))' "$tmp/out/first-launch.json"
 }
-check "first-launch: what a shorter wait does stands beside the figures" shows_short_wait
+check "first-launch: what a shorter wait does stands beside the figures" shows "wait for 50 ms at most"
+check "first-launch: and what a launch does that began before HIGH came" shows "began before HIGH came"
 runs_part() {
     run second-start --parts triad && jq -e '.cut | contains("only triad")' "$tmp/out/second-start.json" &&
         jq -e '[.rows[].what] | any(contains("triad")) and (any(contains("stencil")) | not)' "$tmp/out/second-start.json"
