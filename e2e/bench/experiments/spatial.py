@@ -290,8 +290,8 @@ def few_blocks(bench, lows):
     free = {a: beside(bench, "Weir", low, None)[1] for a, low in lows.items()}
     for what, graph in ((f"{BLOCKS} blocks", ()), (f"{BLOCKS} blocks in a graph", ("--replays",))):
         extra = ("--iterations", str(iterations), *graph)
-        alone, _ = burst(bench, pool, NEEDED, None, extra)
         for a, low in lows.items():
+            alone, _ = burst(bench, pool, NEEDED, None, extra)
             both = [burst(bench, pool, tenant, low, extra) for tenant in (WHOLE, NEEDED)]
             p99s = [result["p99"] / alone["p99"] for result, _ in both]
             rates = [max(rate, 1e-9) for _, rate in both]

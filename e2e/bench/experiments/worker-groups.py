@@ -91,7 +91,7 @@ def chosen(kernel):
 def judge_latest(bench, what, found, key, bound):
     """@found: (kernel, variant) of those that were seen often enough, the latest first."""
     if not found:
-        bench.report.add(what, "no kernel was long enough")
+        bench.report.lacks(what, bound, "no kernel was long enough")
         return
     kernel, worst = found[0]
     in_time = sum(bound.allows(variant[key]["p99"]) for _, variant in found)

@@ -141,6 +141,9 @@ def judges_every_kernel():
     assert (every["figure"], every["verdict"]) == (800, FAIL) and "1 of 2 kernels" in every["baselines"], every
     assert (short["figure"], short["verdict"]) == (40, PASS), short
     assert bench.report.cuts == ["leave: 1 of 3 kernels seen less than 10 times: w/rare"], bench.report.cuts
+    other = a_bench()
+    of.show_times(other, found[2:], "leave_us", of.BOUNDS["leave"])
+    assert other.row("leave: p99")["verdict"] == NOT_RUN
 
 
 def judges_all_pairs():
