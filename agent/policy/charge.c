@@ -95,14 +95,14 @@ struct charges charge_report(struct charge_state *state, uint64_t *pool,
 	if (report->executed <= before)
 		return charges;
 	uint64_t step = report->executed - before;
-	if (is_comparable(state, report, run))
+	if (!report->measured && is_comparable(state, report, run))
 		compare(state, step, report->now);
 	state->reported = report->executed;
 	state->reported_at = report->now;
 	/* A client may be older than its agent: what it ran before is not charged. */
 	if (before == 0)
 		return charges;
-	charges.ran = by_ratio(state, step, report->now);
+	charges.ran = report->measured ? step : by_ratio(state, step, report->now);
 	if (charges.ran < state->by_clock)
 		charges.refund = refund(state, pool, state->by_clock - charges.ran);
 	else

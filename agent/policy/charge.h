@@ -6,7 +6,7 @@
  * of predictions, and may be a lie. So the current client is charged by the clock at once, and each
  * report then corrects that.
  *
- * Reported time is first put in terms of the clock (clock_ratio): ran = reported * ratio. For each
+ * Time that is predicted is first put in terms of the clock: ran = reported * clock_ratio. For each
  * report, with `by_clock` charged since the report before:
  *
  *   ran > by_clock: the rest is paid from the client's credit, then charged as `extra`. No more
@@ -53,6 +53,8 @@ struct charge_state {
 struct charge_report {
 	uint64_t executed; /* ns, in all; 0: nothing yet */
 	uint64_t kernel;   /* ns of a kernel that it has begun, as predicted */
+	bool measured;     /* `executed` is time that was measured, as event loops' is: it is the
+			      clock's already */
 	uint64_t now;
 };
 

@@ -16,6 +16,7 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 	struct charge_report report = {.executed = atomic_load(&status->executed),
 				       .kernel = atomic_load(&status->remaining) /
 						 (outstanding ? outstanding : 1),
+				       .measured = atomic_load(&status->loops) > 0,
 				       .now = now};
 	if (queue->sliced) {
 		charge_nothing(&client->charge, &report);

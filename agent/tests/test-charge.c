@@ -36,6 +36,7 @@ static struct level {
 	uint64_t pool, now;
 	struct charge_run run; /* of every client's reports */
 	uint64_t kernel;
+	bool measured;
 } level;
 
 static int set_up(void **unused)
@@ -51,8 +52,10 @@ static int set_up(void **unused)
 
 static struct charges report(struct client *client)
 {
-	struct charge_report report = {
-		.executed = client->executed, .kernel = level.kernel, .now = level.now};
+	struct charge_report report = {.executed = client->executed,
+				       .kernel = level.kernel,
+				       .measured = level.measured,
+				       .now = level.now};
 	struct charges charges = charge_report(&client->charge, &level.pool, &report, &level.run);
 
 	client->ran += charges.ran;
@@ -257,6 +260,21 @@ static void test_predictions_are_put_in_terms_of_the_clock(void **unused)
 	}
 }
 
+/* Event loops say how long they ran. What their reports lack of a run is late, and comes later. */
+static void test_measured_time_is_the_clocks(void **unused)
+{
+	struct client *client = &level.clients[0];
+
+	(void)unused;
+	level.kernel = 100 * US;
+	level.measured = true;
+	assert_int_equal(predict(100, MS * 9 / 10), MS * 9 / 10);
+	level.now += 9 * MS;
+	client->executed += 9 * MS;
+	assert_int_equal(report(client).ran, 9 * MS);
+	assert_int_equal(client->charge.clock_ratio.by_clock, 0);
+}
+
 /* After a while without comparisons reports are taken as they are. */
 static void test_old_comparisons_do_not_count(void **unused)
 {
@@ -314,6 +332,7 @@ int main(void)
 		TEST(test_refunds_come_from_the_pool),
 		TEST(test_alone_nothing_is_extra),
 		TEST(test_predictions_are_put_in_terms_of_the_clock),
+		TEST(test_measured_time_is_the_clocks),
 		TEST(test_old_comparisons_do_not_count),
 		TEST(test_where_a_run_is_compared),
 	};
