@@ -66,13 +66,16 @@ static void tell_time(struct weir_loop *loop, uint64_t ns)
 		loop_count(&loop->state.ran, loop->ran + ns - told);
 }
 
-void launches_watch(struct weir_loop *loop, uint64_t now)
+bool launches_watch(struct weir_loop *loop, uint64_t now)
 {
+	bool begins = !loop->began_at;
+
 	if (__atomic_load_n(&launches_last(loop)->begun, __ATOMIC_RELAXED) != loop->serial)
-		return;
-	if (!loop->began_at)
+		return false;
+	if (begins)
 		loop->began_at = now;
 	tell_time(loop, now - loop->began_at);
+	return begins;
 }
 
 void launches_left(struct weir_loop *loop, const struct weir_loop_report *report)

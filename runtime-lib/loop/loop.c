@@ -18,9 +18,12 @@
 #define NS_PER_S  1000000000u
 /* Between two looks at a kernel that asks for nothing: a part of the time that it already has, so
  * that its end is late by less than 1 %. */
-#define NAP_PART      128u
-#define NAP_LEAST_NS  (20u * NS_PER_US)
-#define NAP_MOST_NS   (1000u * NS_PER_US)
+#define NAP_PART     128u
+#define NAP_LEAST_NS (20u * NS_PER_US)
+#define NAP_MOST_NS  (1000u * NS_PER_US)
+/* While the kernel waits behind its gate: it asks for much as soon as that opens, and then has a
+ * turn of some milliseconds, however long it waited. */
+#define NAP_PART_GATE 1024u
 #define CHECK_NS      (20u * 1000u * NS_PER_US) /* between two questions whether the kernel failed */
 #define FILES_MAX     1048576u
 #define STAGING_MAX   1024u
@@ -332,7 +335,8 @@ static void ask_to_leave(struct weir_loop *loop, struct cycle *cycle, uint64_t n
 
 static void rest(struct weir_loop *loop, const struct cycle *cycle, uint64_t now)
 {
-	uint64_t idle = now - cycle->busy_at, nap = idle / NAP_PART;
+	bool gated = loop->on_gpu && !loop->began_at;
+	uint64_t idle = now - cycle->busy_at, nap = idle / (gated ? NAP_PART_GATE : NAP_PART);
 	uint64_t spin = loop->options.spin_us * NS_PER_US;
 
 	if (idle < (loop->reading && spin < READING_NS ? READING_NS : spin))
@@ -362,8 +366,8 @@ static int step(struct weir_loop *loop, struct cycle *cycle, void **params)
 	}
 	if (next == NEXT_END)
 		return NEXT_END;
-	if (loop->on_gpu)
-		launches_watch(loop, now);
+	if (loop->on_gpu && launches_watch(loop, now))
+		cycle->busy_at = now;
 	ask_to_leave(loop, cycle, now);
 	if (some || report) {
 		cycle->busy_at = now;

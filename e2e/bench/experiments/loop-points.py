@@ -30,10 +30,8 @@ TIMEOUT = 120
 # TPACF's points and passes: about ALONE in its two loops. The CPU, too, computes the result.
 ANGLES, PASSES = 14 << 10, 600
 # Grep's files, of 1 MiB each on average, and passes over them: half a second or more alone, as one that ends a turn of 10 ms
-# before another must make little difference. With READERS threads that copy from the page cache and one that waits for the GPU,
-# eight have not many more than the processors of a usual machine. The one that runs alone has as many: the machine's rate is
-# in loop-ports.
-FILES, TIMES, READERS = 2048, 10, 2
+# before another must make little difference. As many threads read as the library has.
+FILES, TIMES = 2048, 10
 WAITS = "the library's spin_us"
 SPIN = 0  # loops wait as the library has it: threads of several that never sleep would take the processors from each other
 
@@ -179,13 +177,13 @@ def tpacf(bench):
 def grep(bench):
     """The same. The files are made before."""
     size = {"repeat": 2} if bench.node.simulated else {"size": FILES, "repeat": TIMES}
-    options = {"folder": ports.files(bench), "readers": READERS, "spin": SPIN} | ports.blocks(bench, "grep") | size
+    options = {"folder": ports.files(bench), "spin": SPIN} | ports.blocks(bench, "grep") | size
     argv = ports.argv_of(bench, "loop-grep", way="loop", **options)
     bench.node.start("grep", argv, LOW, False).result(TIMEOUT)
 
     def read(results):
         passes, size = results[0]["passes"], results[0]["bytes"] / 1e9
-        return f"{passes} times {size:.2f} GB from the page cache each; {READERS} threads of each read; {WAITS}"
+        return f"{passes} times {size:.2f} GB from the page cache each; {WAITS}"
 
     return argv, read
 
