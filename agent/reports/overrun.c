@@ -8,6 +8,8 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
+#define STAYS_NS (10 * NS_PER_MS) /* others end sooner by themselves */
+
 static bool is_blocked(const struct client *client)
 {
 	const struct gpu *gpu = client->gpu;
@@ -26,6 +28,14 @@ static bool is_out_of_the_way(const struct client *client)
 
 	return works &&
 	       (client->channels.stopped || (server && server->stopped) || is_blocked(client));
+}
+
+uint64_t overrun_staying(const struct client *client)
+{
+	uint64_t said = atomic_load(&client->pages.status->overrun);
+
+	return said >= STAYS_NS && client->account.outstanding && !is_out_of_the_way(client) ? said
+											     : 0;
 }
 
 /* What the client says is no more than the time that has passed. */

@@ -24,6 +24,12 @@ void overrun_look(struct gpu *gpu, const struct config_overruns *config, uint64_
 /* An event for each pod with new cases on @gpu. */
 void overrun_tell(struct events *events, struct pods *pods, const struct gpu *gpu);
 
+/* ns that a native kernel of the client has stayed on the GPU since gates closed behind it, by the
+ * client's word; 0: there is none, it has only begun to stay, or the hardware stops it. Nothing but
+ * its own end frees the GPU. So it is with a kernel that began before the first higher-level client
+ * came. */
+uint64_t overrun_staying(const struct client *client);
+
 /* Its kernel has been reported, and is still there. */
 static inline bool overrun_is_told(const struct client *client)
 {

@@ -83,6 +83,22 @@ static void expect_overrun_explained(void)
 	client->overrun = (struct overrun){0};
 }
 
+/* Of the only client, whose pages are @fake's. */
+static void expect_staying_shown(struct fake *fake)
+{
+	char answer[65536];
+
+	fake->status->outstanding = 1;
+	fake->status->overrun = 250000000;
+	expect_explained("its kernel runs natively and keeps the GPU to its end: 0.25 s so far, "
+			 "although others wait");
+	rig_ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"state\":\"stays\""));
+	assert_non_null(strstr(answer, "\"staysSeconds\":0.25"));
+	fake->status->outstanding = 0;
+	fake->status->overrun = 0;
+}
+
 /* A pod whose annotations do not hold: in metrics, status, its table, and in words. */
 static void test_problems_of_a_pod(void **state)
 {
@@ -161,6 +177,7 @@ static void test_problems_of_a_pod(void **state)
 	assert_non_null(strstr(answer, "container main: level low, by "));
 	expect_minimum_rate_explained();
 	expect_overrun_explained();
+	expect_staying_shown(&fake);
 	rig_ask("{\"command\": \"explain\", \"pod\": \"other/web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"error\":\"no such pod on this node, and the API"));
 	rig_ask("{\"command\": \"explain\", \"pod\": 7}\n", answer, sizeof(answer));

@@ -153,6 +153,26 @@ static void is_told_once(void **state)
 	assert_int_equal(told(), 2);
 }
 
+/* It shows at once, whatever the configuration wants to be told of. */
+static void stays_until_it_ends(void **state)
+{
+	struct client *client = &world.clients[0];
+
+	(void)state;
+	client->account.outstanding = 1;
+	world.status[0].overrun = MS;
+	assert_int_equal(overrun_staying(client), 0);
+	world.status[0].overrun = 20 * MS;
+	assert_int_equal(overrun_staying(client), 20 * MS);
+	assert_false(overrun_is_told(client));
+	client->channels.usable = true;
+	client->channels.stopped = true;
+	assert_int_equal(overrun_staying(client), 0);
+	client->channels.stopped = false;
+	client->account.outstanding = 0;
+	assert_int_equal(overrun_staying(client), 0);
+}
+
 static void another_kernel_begins_anew(void **state)
 {
 	(void)state;
@@ -354,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(is_told_once),
+		TEST(stays_until_it_ends),
 		TEST(another_kernel_begins_anew),
 		TEST(no_more_counts_than_the_time),
 		TEST(what_the_hardware_stops_does_not_count),

@@ -1,5 +1,6 @@
 #!/bin/bash
-# A kernel that never leaves the GPU for others is reported where no hardware preemption can stop it, and its process
+# A kernel that runs natively when somebody above comes stays to its end: its state says so at once. One that never leaves
+# the GPU for others is reported where no hardware preemption can stop it, and its process
 # ended if the configuration says so: a loop whose callback does not return, and a kernel that is no loop; without
 # hardware preemption, under MPS, and, for what it does in its own turns, with it. One that leaves is never reported.
 set -uo pipefail
@@ -34,7 +35,10 @@ told() { grep -c "has not left the GPU" "$work/agent.log"; }
 untold() { [ "$(told)" = 0 ]; }
 is_told() { [ "$(status -r "$1")" = overruns ]; }
 loop_is_told() { is_told 'first(.clients[] | select(.command == "loop-runner" and .uid == 65534)) | .state'; }
-counter_is_told() { is_told 'first(.clients[] | select(.command == "counter")) | .state'; }
+of_counter() { status -r "first(.clients[] | select(.command == \"counter\")) | $1"; }
+counter_is() { [ "$(of_counter .state)" = "$1" ]; }
+counter_is_told() { counter_is overruns; }
+counter_stays() { [ "$(of_counter '.staysSeconds > 0.01')" = true ]; }
 evictions_pass() { is ".evictions > $1"; }
 # Its server ends its work before its process is killed: it may see that, and end by itself.
 is_ended() {
@@ -66,6 +70,16 @@ neighbour_ends() {
     wait "$beside"
     unset "clients[$beside]"
 }
+
+check "an agent that reports nothing" agent_with 'hardwarePreemption: false' 'overruns: {action: ignore}'
+check "a kernel that never ends runs natively while nobody is above" counter
+check "which its state says" counter_is running
+start_busy
+check "when somebody comes, its state says that it stays" eventually 30 counter_is stays
+check "and for how long" eventually 30 counter_stays
+check "it is killed" kill_loop
+stop_busy
+rm -f "$work/stop" "$work/ready"
 
 soon='overruns: {action: report, afterSeconds: 1}'
 check "an agent without hardware preemption" agent_with 'hardwarePreemption: false' "$soon"

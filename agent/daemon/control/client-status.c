@@ -22,6 +22,8 @@ static const char *state_of(const struct client *client)
 		return "limited";
 	if (overrun_is_told(client))
 		return "overruns";
+	if (overrun_staying(client))
+		return "stays";
 	if (client->level < WEIR_DEMAND_LEVELS)
 		demand = atomic_load(&client->gpu->region.pages[client->level].demand->word);
 	return demand || atomic_load(&control->hold) || client->channels.stopped ? "held"
@@ -313,6 +315,8 @@ cJSON *status_of_client(const struct client *client, struct decider *decider,
 	json_add_text(object, "state", state_of(client));
 	if (client->overrun.time)
 		json_add_seconds(object, "overrunSeconds", client->overrun.time);
+	if (overrun_staying(client))
+		json_add_seconds(object, "staysSeconds", overrun_staying(client));
 	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
 	json_add_number(object, "outstanding", client->account.outstanding);
 	json_add_seconds(object, "remainingSeconds", client->account.remaining);

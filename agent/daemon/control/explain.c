@@ -142,6 +142,11 @@ static void explain_client(FILE *out, const struct client *client)
 			seconds(client->overrun.time),
 			preemption_works(client) ? ": the hardware stops it meanwhile"
 						 : ", and no hardware preemption can stop it");
+	else if (overrun_staying(client))
+		fprintf(out,
+			"    its kernel runs natively and keeps the GPU to its end: %.2f s so far, "
+			"although others wait\n",
+			seconds(overrun_staying(client)));
 	explain_sms(out, client);
 	explain_found(out, client);
 	if (client->held_until)
