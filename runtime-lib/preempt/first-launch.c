@@ -10,16 +10,18 @@
 
 /* A form from the agent's cache is there within 10 ms, one that is compiled within 60 to 200. */
 #define WAIT_MS    300
-#define ALTOGETHER (5 * NS_PER_S) /* that a process waits */
 #define PERIOD     (200 * NS_PER_US)
 #define SOON       (20 * NS_PER_US) /* where all is known the worker takes some tens of us */
 #define SOON_TIMES 10
 #define KNOWN      1024u
 
+#define RUNS_AS_IT_IS "a kernel whose time is not known runs as it is, below others: "
+
 enum { FIRST_NONE, FIRST_BEING_SET, FIRST_ASKED };
 
 struct first_launch first_launch_table[CLIENTS_MAX];
 uint64_t first_launch_wait_ns = WAIT_MS * NS_PER_MS;
+uint64_t first_launch_altogether_ns = 5 * NS_PER_S;
 
 static _Atomic uint64_t waited;       /* ns, by all threads */
 static _Atomic uint64_t known[KNOWN]; /* keys of kernels that have waited; some are forgotten */
@@ -61,9 +63,7 @@ static void await(struct stream *stream, const struct sampled *of, first_launch_
 
 	for (int n = 0; function && !function_is_hopeless(function) && !ready(stream, of); n++) {
 		if (client_now() > until) {
-			log_limited(LOG_INFO, 60,
-				    "a kernel whose time is not known runs as it is, below others: "
-				    "its forms were not ready in time");
+			log_limited(LOG_INFO, 60, RUNS_AS_IT_IS "its forms were not ready in time");
 			return;
 		}
 		asked = asked || ask(first, of);
@@ -78,9 +78,14 @@ void first_launch_await(struct stream *stream, const struct sampled *of,
 {
 	uint64_t begin = client_now();
 
-	if (atomic_load(known_at(of->key)) == of->key || atomic_load(&waited) > ALTOGETHER ||
-	    atomic_load(&capture_count))
+	if (atomic_load(known_at(of->key)) == of->key || atomic_load(&capture_count))
 		return;
+	if (atomic_load(&waited) > first_launch_altogether_ns) {
+		atomic_store(known_at(of->key), of->key);
+		log_limited(LOG_INFO, 60,
+			    RUNS_AS_IT_IS "the process has waited for forms for long enough");
+		return;
+	}
 	forms_await(stream->client, true);
 	await(stream, of, ready, begin + first_launch_wait_ns);
 	forms_await(stream->client, false);

@@ -19,6 +19,7 @@ PER_CLIENT(first_launch)
 
 /* ns that a first launch waits; 0: it does not. */
 extern uint64_t first_launch_wait_ns;
+extern uint64_t first_launch_altogether_ns; /* that a process waits */
 
 /* Reads WEIR_FIRST_LAUNCH_MS. */
 void first_launch_settings(void);
@@ -33,7 +34,7 @@ static inline bool first_launch_waits(const struct level_binding *binding, uint6
 typedef bool first_launch_ready_fn(struct stream *stream, const struct sampled *of);
 
 /* Returns when @ready, when there will be no forms, or when it has taken too long. Once for each
- * kernel and geometry; a process waits for a few seconds altogether. */
+ * kernel and geometry; a process waits for first_launch_altogether_ns. */
 void first_launch_await(struct stream *stream, const struct sampled *of,
 			first_launch_ready_fn *ready);
 

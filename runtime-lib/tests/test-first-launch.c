@@ -57,6 +57,7 @@ static struct {
 	_Atomic(CUfunction) kernel;
 	unsigned blocks;
 	_Atomic int settled, timed;
+	_Atomic int said; /* that the process has waited for long enough */
 } watched;
 
 /* The log tells of a form before launches may know that it is settled. */
@@ -68,6 +69,8 @@ ssize_t write(int fd, const void *data, size_t n)
 		atomic_store(&watched.timed, has_time(kernel, watched.blocks));
 		atomic_fetch_add(&watched.settled, 1);
 	}
+	if (fd == STDERR_FILENO && memmem(data, n, "for long enough", 15))
+		atomic_fetch_add(&watched.said, 1);
 	return syscall(SYS_write, fd, data, n);
 }
 
@@ -269,6 +272,26 @@ static void it_waits_for_a_while_only(void **state)
 	gone(n);
 }
 
+/* Then a process does not wait again, and the log says so. */
+static void a_process_waits_for_a_while_only(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(ALL);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+	uint64_t altogether = first_launch_altogether_ns;
+
+	(void)state;
+	first_launch_wait_ns = FOR_EVER;
+	first_launch_altogether_ns = 0;
+	log_set_level(LOG_INFO);
+	atomic_store(&watched.said, 0);
+	assert_false(first_is_in_form(n, kernel));
+	assert_int_equal(atomic_load(&watched.said), 1);
+	log_set_level(LOG_WARNING);
+	first_launch_altogether_ns = altogether;
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -281,6 +304,7 @@ int main(void)
 		cmocka_unit_test(with_nobody_above_it_runs_as_it_is),
 		cmocka_unit_test(a_kernel_without_forms_does_not_wait),
 		cmocka_unit_test(it_waits_for_a_while_only),
+		cmocka_unit_test(a_process_waits_for_a_while_only),
 	};
 
 	driver_load();
