@@ -121,7 +121,7 @@ test-sandbox_LIBS := -lcmocka
 
 # Built from source, not from the library, so that libFuzzer sees their branches.
 FUZZERS += fuzz-config fuzz-message fuzz-status fuzz-profile
-fuzz-profile_SRC      := $(addprefix agent/,tests/fuzz/fuzz-profile.c policy/yield.c $(patsubst %,profile/%.c,profiles profile-file profile-json))
+fuzz-profile_SRC      := $(addprefix agent/,tests/fuzz/fuzz-profile.c policy/yield.c $(patsubst %,policy/coexec/%.c,memory order unfinished search space) $(patsubst %,profile/%.c,profiles profile-file profile-json coexec-command))
 fuzz-profile_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-profile_STATIC   := node base libweir-transform
 fuzz-profile_LIBS     := -lcjson -lcrypto -lyaml $(TRANSFORM_LIBS)

@@ -13,8 +13,7 @@
 #include "weir/fnv.h"
 #include "weir/log.h"
 
-#define MAGIC        0x5445534352494557ull /* "WEIRCSET" */
-#define SPEED_UP_MAX 8.0                   /* more than COEXEC_MOST kernels can reach */
+#define MAGIC 0x5445534352494557ull /* "WEIRCSET" */
 
 struct content {
 	uint64_t magic, version, checksum; /* of the rest */
@@ -29,15 +28,6 @@ static uint64_t checksum(const struct content *content)
 	return fnv_words(&content->uses, sizeof(*content) - offsetof(struct content, uses));
 }
 
-static bool is_sane(const struct coexec_set *set, uint64_t uses)
-{
-	bool sane = set->speed_up >= 0 && set->speed_up <= SPEED_UP_MAX && set->used <= uses;
-
-	for (size_t i = 0; i < COEXEC_MOST; i++)
-		sane &= set->workers[i] <= COEXEC_WORKERS;
-	return sane;
-}
-
 const char *coexec_file_parse(struct coexec_memory *memory, const uint8_t *bytes, size_t size)
 {
 	struct content content;
@@ -50,7 +40,7 @@ const char *coexec_file_parse(struct coexec_memory *memory, const uint8_t *bytes
 	if (content.checksum != checksum(&content))
 		return "damaged";
 	for (size_t i = 0; i < COEXEC_SETS; i++)
-		if (!is_sane(&content.sets[i], content.uses))
+		if (!coexec_set_is_sane(&content.sets[i]) || content.sets[i].used > content.uses)
 			return "damaged";
 	memcpy(memory->sets, content.sets, sizeof(memory->sets));
 	memory->uses = content.uses;

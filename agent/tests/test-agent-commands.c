@@ -394,6 +394,54 @@ static void test_sets_by_command(void **state)
 				    "\"speedUp\":1.25}]}");
 }
 
+static void import_set(const char *set, char answer[512])
+{
+	char request[512];
+
+	snprintf(request, sizeof(request), "{\"command\":\"import-coexec-set\",\"set\":%s}\n", set);
+	rig_ask(request, answer, 512);
+}
+
+/* What another agent has found out. */
+static void test_import_sets_by_command(void **state)
+{
+	static const char *const wrong[] = {
+		"{}",
+		"[]",
+		"{\"kernels\":[],\"workers\":[],\"speedUp\":1}",
+		"{\"kernels\":[\"0000000000000003\"],\"workers\":[],\"speedUp\":1}",
+		"{\"kernels\":[\"000000000000000g\"],\"workers\":[1],\"speedUp\":1}",
+		"{\"kernels\":[\"0000000000000000\"],\"workers\":[1],\"speedUp\":1}",
+		"{\"kernels\":[\"03\"],\"workers\":[1],\"speedUp\":1}",
+		"{\"kernels\":[3],\"workers\":[1],\"speedUp\":1}",
+		"{\"kernels\":[\"0000000000000003\"],\"workers\":[-1],\"speedUp\":1}",
+		"{\"kernels\":[\"0000000000000003\"],\"workers\":[300],\"speedUp\":1}",
+		"{\"kernels\":[\"0000000000000003\"],\"workers\":[1],\"speedUp\":9}",
+		"{\"kernels\":[\"0000000000000003\"],\"workers\":[1]}",
+	};
+	struct coexec_memory *memory = &agent.scheduler.memory;
+	uint8_t workers[COEXEC_MOST];
+	char answer[512];
+
+	(void)state;
+	for (size_t i = 0; i < countof(wrong); i++) {
+		import_set(wrong[i], answer);
+		assert_non_null(strstr(answer, "error"));
+	}
+	rig_ask("{\"command\":\"coexec-sets\"}\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"sets\":[]}");
+	import_set("{\"kernels\":[\"fedcba9876543210\",\"0000000000000003\"],\"workers\":[6,2],"
+		   "\"speedUp\":1.25}",
+		   answer);
+	assert_string_equal(answer, "{}");
+	assert_true(coexec_memory_find(memory, (uint64_t[]){3, 0xfedcba9876543210}, 2, workers) ==
+		    1.25);
+	assert_memory_equal(workers, ((uint8_t[]){2, 6}), 2);
+	rig_ask("{\"command\":\"forget-coexec-sets\"}\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"forgotten\":1}");
+	assert_false(coexec_memory_knows(memory, 3));
+}
+
 static int start_recording(double seconds)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -449,6 +497,7 @@ int main(void)
 		AGENT_TEST(test_hold_by_command),
 		AGENT_TEST(test_bound_by_command),
 		AGENT_TEST(test_sets_by_command),
+		AGENT_TEST(test_import_sets_by_command),
 		AGENT_TEST(test_trace_by_command),
 	};
 

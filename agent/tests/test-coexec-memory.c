@@ -139,6 +139,19 @@ static void test_unfinished_are_bounded(void **unused)
 	assert_true(highest(2 * COEXEC_UNFINISHED, 2 * COEXEC_UNFINISHED + 1000000) == 1);
 }
 
+static void test_forget(void **unused)
+{
+	(void)unused;
+	put_pair(9, 5, 1.3);
+	put_pair(9, 7, 1.3);
+	try_one(5, 7, 1, (double[]){0.5, 0.5});
+	uint64_t changes = memory.changes;
+	assert_int_equal(coexec_memory_forget(&memory), 2);
+	assert_true(find_pair(9, 5) == 0 && highest(5, 7) == 0);
+	assert_true(memory.changes > changes);
+	assert_int_equal(coexec_memory_forget(&memory), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -148,6 +161,7 @@ int main(void)
 		cmocka_unit_test_setup(test_knows, set_up),
 		cmocka_unit_test_setup(test_unfinished, set_up),
 		cmocka_unit_test_setup(test_unfinished_are_bounded, set_up),
+		cmocka_unit_test_setup(test_forget, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

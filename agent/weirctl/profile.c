@@ -141,45 +141,69 @@ static int run_sets(struct arguments *arguments)
 	return 0;
 }
 
+/* Sets of kernels have no namespace: their numbers are of one. */
 static int run_export(struct arguments *arguments)
 {
-	return print_all(arguments, print_json);
+	const cJSON *set = NULL;
+
+	if (print_all(arguments, print_json))
+		return 1;
+	if (arguments->namespace_)
+		return 0;
+	cJSON *answer = ask(arguments, request_for(arguments, "coexec-sets"));
+	if (!answer)
+		return 1;
+	cJSON_ArrayForEach(set, cJSON_GetObjectItem(answer, "sets"))
+	{
+		print_json(set);
+	}
+	cJSON_Delete(answer);
+	return 0;
 }
 
-/* False: an error message was written. */
-static bool import_line(struct arguments *arguments, const char *line, unsigned number)
+/* 1: it is imported; 0: it is left out; negative: an error message was written. Sets of kernels are
+ * of their own namespace, which cannot be replaced. */
+static int import_line(struct arguments *arguments, const char *line, unsigned number)
 {
-	cJSON *profile = cJSON_Parse(line);
+	cJSON *content = cJSON_Parse(line);
+	bool is_set = cJSON_HasObjectItem(content, "kernels");
 
-	if (!profile) {
+	if (!content) {
 		fprintf(stderr, "weirctl: line %u is not JSON\n", number);
-		return false;
+		return -1;
 	}
-	cJSON *request = request_for(arguments, "import-profile");
-	cJSON_AddItemToObject(request, "profile", profile);
+	if (is_set && arguments->namespace_) {
+		cJSON_Delete(content);
+		return 0;
+	}
+	cJSON *request = request_for(arguments, is_set ? "import-coexec-set" : "import-profile");
+	cJSON_AddItemToObject(request, is_set ? "set" : "profile", content);
 	cJSON *answer = ask(arguments, request);
 	if (!answer)
 		fprintf(stderr, "weirctl: line %u is not imported\n", number);
 	cJSON_Delete(answer);
-	return answer != NULL;
+	return answer ? 1 : -1;
 }
 
 static int import_all(struct arguments *arguments, FILE *in)
 {
 	cleanup(freep) char *line = NULL;
-	unsigned number = 0, imported = 0;
-	bool good = true;
+	unsigned number = 0, imported = 0, left_out = 0;
 	size_t room = 0;
+	int r = 0;
 
-	while (good && getline(&line, &room, in) >= 0) {
+	while (r >= 0 && getline(&line, &room, in) >= 0) {
 		number++;
 		if (line[strspn(line, " \t\r\n")] == '\0')
 			continue;
-		good = import_line(arguments, line, number);
-		imported += good;
+		r = import_line(arguments, line, number);
+		imported += r > 0;
+		left_out += r == 0;
 	}
 	printf("%u imported\n", imported);
-	return !good;
+	if (left_out)
+		printf("%u sets of kernels of other namespaces left out\n", left_out);
+	return r < 0;
 }
 
 static int run_import(struct arguments *arguments)
@@ -196,17 +220,28 @@ static int run_import(struct arguments *arguments)
 	return r;
 }
 
+/* How many; negative: an error message was written. */
+static double forget(struct arguments *arguments, const char *command)
+{
+	cJSON *answer = ask(arguments, request_for(arguments, command));
+	double n = answer ? number_of(answer, "forgotten") : -1;
+
+	cJSON_Delete(answer);
+	return n;
+}
+
 static int run_forget(struct arguments *arguments)
 {
 	if (!arguments->namespace_ == !arguments->all) {
 		fprintf(stderr, "weirctl: `profile forget` needs --namespace or --all\n");
 		return 1;
 	}
-	cJSON *answer = ask(arguments, request_for(arguments, "forget-profiles"));
-	if (answer)
-		printf("%.0f forgotten\n", number_of(answer, "forgotten"));
-	cJSON_Delete(answer);
-	return !answer;
+	double profiles = forget(arguments, "forget-profiles");
+	double sets = arguments->all ? forget(arguments, "forget-coexec-sets") : 0;
+	if (profiles < 0 || sets < 0)
+		return 1;
+	printf("%.0f forgotten\n", profiles + sets);
+	return 0;
 }
 
 int profile_run(struct arguments *arguments)

@@ -61,4 +61,18 @@ kill -KILL "$(program_of "${pids[65531]}")"
 wait "${pids[65531]}" 2>/dev/null
 unset "clients[${pids[65531]}]"
 for uid in "${uids[@]}"; do [ "$uid" = 65531 ] || end "$uid"; done
+
+# What was found goes to another agent, and can be forgotten.
+profile() { "$B/bin/weirctl" --socket "$work/control.sock" profile "$@"; }
+sets() { profile export | jq -cS 'select(.kernels)' | sort; }
+sets >"$work/sets"
+check "what was found of kernels is exported" test -s "$work/sets"
+check "but not with a namespace" [ -z "$(profile export --namespace '*' | jq -c 'select(.kernels)')" ]
+check "it can be forgotten" profile forget --all
+check "then nothing is known" [ -z "$(sets)" ]
+check "it is left out where namespaces are replaced" eval "profile import --namespace production '$work/sets' | grep -q 'left out'"
+check "and nothing is known of it" [ -z "$(sets)" ]
+check "it is imported" profile import "$work/sets"
+imported() { diff "$work/sets" <(sets); }
+check "as it was" imported
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -330,6 +330,17 @@ static const char *coexec_sets(const struct commands *commands, struct exchange 
 	return NULL;
 }
 
+static const char *import_set(const struct commands *commands, struct exchange *exchange)
+{
+	return coexec_command_import(&commands->decider->scheduler->memory, exchange->request);
+}
+
+static const char *forget_sets(const struct commands *commands, struct exchange *exchange)
+{
+	coexec_command_forget(&commands->decider->scheduler->memory, exchange->answer);
+	return NULL;
+}
+
 static const struct {
 	const char *name;
 	const char *(*run)(const struct commands *commands, struct exchange *exchange);
@@ -345,6 +356,8 @@ static const struct {
 	{"import-profile", import_profile},
 	{"forget-profiles", forget_profiles},
 	{"coexec-sets", coexec_sets},
+	{"import-coexec-set", import_set},
+	{"forget-coexec-sets", forget_sets},
 };
 
 /* Frees @answer. @wrong: what was wrong with the request; NULL: nothing. */

@@ -13,7 +13,8 @@
  *                                                      slow; {"fetching": true}: ask again soon
  *   {"command": "profiles", ...}, {"command": "import-profile", ...},
  *   {"command": "forget-profiles", ...}          see profile/profile-command.h
- *   {"command": "coexec-sets"}                   see profile/coexec-command.h
+ *   {"command": "coexec-sets"}, {"command": "import-coexec-set", ...},
+ *   {"command": "forget-coexec-sets"}            see profile/coexec-command.h
  *   anything else                                   -> {"error"}
  *
  * "gpu" may be left out if the node has only one. */

@@ -8,6 +8,15 @@
 
 #define PARTNERS_MAX 16u /* of a kernel that are looked at */
 
+bool coexec_set_is_sane(const struct coexec_set *set)
+{
+	bool sane = set->speed_up >= 0 && set->speed_up <= COEXEC_SPEED_UP_MAX;
+
+	for (size_t i = 0; i < COEXEC_MOST; i++)
+		sane &= set->workers[i] <= COEXEC_WORKERS;
+	return sane;
+}
+
 static struct coexec_set *find(struct coexec_memory *memory, const uint64_t sorted[COEXEC_MOST])
 {
 	for (size_t i = 0; i < COEXEC_SETS; i++)
@@ -54,6 +63,18 @@ void coexec_memory_put(struct coexec_memory *memory, const uint64_t *kernels, un
 	struct coexec_set *set = find(memory, new.kernels);
 	*(set ? set : oldest(memory)) = new;
 	memory->changes++;
+}
+
+unsigned coexec_memory_forget(struct coexec_memory *memory)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < COEXEC_SETS; i++)
+		n += memory->sets[i].kernels[0] != 0;
+	memset(memory->sets, 0, sizeof(memory->sets));
+	memory->unfinished = (struct coexec_unfinished){0};
+	memory->changes++;
+	return n;
 }
 
 bool coexec_memory_knows(const struct coexec_memory *memory, uint64_t kernel)

@@ -1,5 +1,6 @@
-/* Random files of profiles and random profiles of JSON: refused, or all that is kept is sane and
- * comes out as it went in. */
+/* Random files of profiles, random profiles and sets of kernels of JSON: refused, or all that is
+ * kept is sane and comes out as it went in. */
+#include "profile/coexec-command.h"
 #include "profile/profile-file.h"
 #include "profile/profile-json.h"
 
@@ -27,6 +28,18 @@ static void read_json(struct profiles *profiles, const uint8_t *data, size_t siz
 
 	if (!profile_json_read(json, NULL, &key, &values))
 		profiles_put(profiles, &key, &values, 1);
+	cJSON_Delete(json);
+}
+
+static void read_set(const uint8_t *data, size_t size)
+{
+	cJSON *json = cJSON_ParseWithLength((const char *)data, size);
+	struct coexec_set set;
+	unsigned n;
+
+	if (!coexec_set_read(json, &set, &n) &&
+	    (!coexec_set_is_sane(&set) || n < 1 || n > COEXEC_MOST || !set.kernels[n - 1]))
+		abort();
 	cJSON_Delete(json);
 }
 
@@ -58,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct profiles profiles = {0};
 
+	read_set(data, size);
 	if (size && data[0] == '{')
 		read_json(&profiles, data, size);
 	else
