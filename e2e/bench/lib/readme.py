@@ -25,11 +25,17 @@ PAPERS = (
     ("FLEP 12", "ANTT of triplets, over MPS", "triplets-hpf", "hpf: ANTT improvement over MPS, mean of triplets"),
     ("FLEP 13", "furthest from a share in 1 s", "shares-ffs", "ffs: furthest from its share, 1 s windows"),
     ("FLEP 14", "throughput lost by that", "shares-ffs", "ffs: throughput lost, mean"),
+    ("FLEP 17", "cost of cutting kernels into launches against forms that leave as soon", "slicing-cost", "FLEP's kernels: slicing against it, mean"),
     ("EffiSha 9", "evictions of low priorities against high ones", "evictions-by-priority", "priorities 1 to 3 against 7 to 9: evictions of a launch"),
     ("EffiSha 11", "ANTT cut against MPS, shortest first", "queue-dynamic", "SJF: ANTT cut against MPS"),
-    ("GLoop 9, 11", "furthest from a share in 200 ms (1 s under time-slicing)", "shares-wfq", "wfq: furthest from its share"),
-    ("GLoop 13", "servers' p99 beside a batch job", "servers-batch", "Weir, requests of 5 ms: servers' p99 against without batch job"),
+    ("EffiSha 13, 14", "cost of slicing against forms that leave as soon", "slicing-cost", "EffiSha's kernels: slicing against it, mean"),
+    ("GLoop 9, 11", "furthest from a share in 200 ms", "shares-wfq", "wfq: furthest from its share, 200 ms"),
+    ("", "the same in 1 s", "shares-wfq", "wfq: furthest from its share, 1000 ms"),
+    ("GLoop 13", "servers' p99 beside a batch job, requests of 5 ms", "servers-batch", "Weir, requests of 5 ms: servers' p99 against without batch job"),
+    ("", "the same, requests of 0.5 ms", "servers-batch", "Weir, requests of 0.5 ms: servers' p99 against without batch job"),
+    ("", "what the batch job keeps of the rest, 0.5 ms", "servers-batch", "Weir, requests of 0.5 ms: the batch job's part of the rest"),
 )  # fmt: skip
+MODE_FREE = ("slicing-cost",)  # one process on the GPU
 
 
 def rows_of(records, name):
@@ -65,7 +71,8 @@ def tables(records):
         latencies.append([what, *(latency(rows, way, low) for way in COLUMNS)])
     papers = []
     for figure, what, name, row in PAPERS:
-        both = (beginning(rows_of(records, one), row) for one in (name, f"{name}-{experiment.TIMESLICE}"))
+        timeslice = name if name in MODE_FREE else f"{name}-{experiment.TIMESLICE}"
+        both = (beginning(rows_of(records, one), row) for one in (name, timeslice))
         papers.append([figure, what, *(short(figure_of(one)) if one else NONE for one in both)])
     used = {name for _, *names, _ in BURSTS for name in names} | {f"{name}{more}" for _, _, name, _ in PAPERS for more in ("", "-timeslice")}
     gpus = sorted({records[name]["gpu"] for name in used if name in records})
