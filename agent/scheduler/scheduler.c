@@ -430,6 +430,16 @@ void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t
 	look(scheduler);
 }
 
+uint64_t scheduler_hold_left(const struct client *client, uint64_t now)
+{
+	const struct weir_control_page *control = client->pages.control;
+	uint64_t until = client->held_until;
+
+	if (!until)
+		until = client->entry.held ? atomic_load(&control->hold_until) : 0;
+	return until > now ? until - now : 0;
+}
+
 int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu)
 {
 	int r = record_begin(&scheduler->record, gpu, gpu->id, loop_now());

@@ -55,6 +55,9 @@ void scheduler_change(struct scheduler *scheduler, struct gpu *gpu);
 void scheduler_hear(struct scheduler *scheduler, const struct client *client);
 /* Holds @client by hand for @ns; 0: releases it. */
 void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t ns);
+/* ns until the client's hold ends: by hand as commanded; a policy's, which is renewed as long as it
+ * lasts, when nobody renews it. 0: it is not held. */
+uint64_t scheduler_hold_left(const struct client *client, uint64_t now);
 
 /* Records the work that arrives on @gpu. As record_begin(). */
 int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu);

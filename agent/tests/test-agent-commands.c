@@ -99,6 +99,16 @@ static void expect_staying_shown(struct fake *fake)
 	fake->status->overrun = 0;
 }
 
+/* Of the only client. */
+static void expect_hold_explained(void)
+{
+	struct client *client = agent.tenants.all->clients;
+
+	client->held_until = loop_now() + 60 * NS_PER_S;
+	expect_explained("is held by hand for another 60 s (weirctl release)");
+	client->held_until = 0;
+}
+
 /* A pod whose annotations do not hold: in metrics, status, its table, and in words. */
 static void test_problems_of_a_pod(void **state)
 {
@@ -178,6 +188,7 @@ static void test_problems_of_a_pod(void **state)
 	expect_minimum_rate_explained();
 	expect_overrun_explained();
 	expect_staying_shown(&fake);
+	expect_hold_explained();
 	rig_ask("{\"command\": \"explain\", \"pod\": \"other/web\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"error\":\"no such pod on this node, and the API"));
 	rig_ask("{\"command\": \"explain\", \"pod\": 7}\n", answer, sizeof(answer));
@@ -342,8 +353,23 @@ static void test_policy_by_command(void **state)
 	fake_leave(&c);
 }
 
+/* What status says of the only hold: seconds from now. */
+static void expect_hold_to_end(double from, double to)
+{
+	static const char name[] = "\"holdEndsSeconds\":";
+	static char answer[8192];
+
+	rig_ask("{\"command\":\"status\"}\n", answer, sizeof(answer));
+	const char *found = strstr(answer, name);
+	assert_non_null(found);
+	double seconds = strtod(found + strlen(name), NULL);
+	assert_true(seconds > from && seconds <= to);
+	assert_null(strstr(found + 1, name));
+}
+
 static void test_hold_by_command(void **state)
 {
+	static char text[8192];
 	char answer[512], request[128];
 
 	(void)state;
@@ -354,10 +380,13 @@ static void test_hold_by_command(void **state)
 	rig_ask(request, answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"heldSeconds\":60"));
 	assert_int_equal(fake.control->hold, 1);
+	expect_hold_to_end(59, 60);
 	snprintf(request, sizeof(request), "{\"command\":\"hold\",\"client\":%llu,\"seconds\":0}\n",
 		 (unsigned long long)agent.sessions.clients.last_number);
 	rig_ask(request, answer, sizeof(answer));
 	assert_int_equal(fake.control->hold, 0);
+	rig_ask("{\"command\":\"status\"}\n", text, sizeof(text));
+	assert_null(strstr(text, "holdEndsSeconds"));
 	fake_leave(&fake);
 }
 

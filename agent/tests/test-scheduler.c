@@ -277,8 +277,10 @@ static void test_by_hand(void **state)
 	world.now = loop_now();
 	assert_true(world.control[0].hold);
 	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	assert_in_range(scheduler_hold_left(&world.clients[0], world.now), 9 * MS, 10 * MS);
 	scheduler_hold(&world.scheduler, &world.clients[0], 0);
 	assert_false(world.control[0].hold);
+	assert_int_equal(scheduler_hold_left(&world.clients[0], world.now), 0);
 	assert_int_equal(world.control[0].flags, 0);
 	scheduler_hold(&world.scheduler, &world.clients[0], 10 * MS);
 	world.now = loop_now();

@@ -272,6 +272,9 @@ static void describe_settings(cJSON *object, const struct client *client)
 	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
+	uint64_t left = scheduler_hold_left(client, loop_now());
+	if (left)
+		json_add_seconds(object, "holdEndsSeconds", left);
 	describe_workers(object, client);
 }
 

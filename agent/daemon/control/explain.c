@@ -150,7 +150,8 @@ static void explain_client(FILE *out, const struct client *client)
 	explain_sms(out, client);
 	explain_found(out, client);
 	if (client->held_until)
-		fputs("    is held by hand (weirctl release)\n", out);
+		fprintf(out, "    is held by hand for another %.0f s (weirctl release)\n",
+			seconds(scheduler_hold_left(client, loop_now())));
 	else if (client->closed_ahead)
 		fputs("    pauses; its next work waits for its turn, as a client of its level has "
 		      "a "
