@@ -44,3 +44,31 @@ moves() { local before; before=$(count) && sleep 0.2 && [ "$(count)" != "$before
 stands() { ! moves; }
 works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
 weirctl() { "$B/bin/weirctl" --socket "$work/control.sock" "$@"; }
+
+# Several loops, each with a name.
+declare -A named # name -> pid
+
+works_on() { # NAME UID: a loop that always has work, and counts on a page of its own
+    page=$work/client/out-$1
+    new_page
+    governed "$2" loop-runner --kernel spinner --page "$page" --n 1000000000000 --stop-file "$work/client/stop-$1" \
+        >"$work/loop-$1.log" 2>&1 &
+    named[$1]=$!
+    clients[$!]=loop
+}
+waits_above() { # NAME: a loop of the highest level waits for a timer
+    governed 0 loop-runner --kernel timers --n 3600000000000 --ready-file "$work/client/ready" \
+        --stop-file "$work/client/stop-$1" >"$work/loop-$1.log" 2>&1 &
+    named[$1]=$!
+    clients[$!]=loop
+    eventually 30 test -e "$work/client/ready"
+}
+ends() { # NAME
+    touch "$work/client/stop-$1"
+    wait "${named[$1]}"
+    unset "clients[${named[$1]}]"
+}
+all_move() { # NAME...
+    local name
+    for name; do page=$work/client/out-$name && moves || return; done
+}
