@@ -19,10 +19,10 @@ $(LOOP_GEN)/kernels-ptx.c: $(LOOP_GEN)/kernels.ptx
 SHELL_TESTS += $(patsubst %,e2e/loop/%.sh,guide loops overruns policies siblings turns architectures)
 
 # Stands in for NVIDIA's libcufile.
-SHARED += cufile-stub.so
-cufile-stub.so_SRC      := e2e/loop/cufile-stub.c
-cufile-stub.so_CPPFLAGS := -isystem $(CUDA_HOME)/include -iquote runtime-lib
-cufile-stub.so_LDFLAGS  := -Wl,-z,undefs
+SHARED += cufile-by-pread.so
+cufile-by-pread.so_SRC      := e2e/loop/cufile-by-pread.c
+cufile-by-pread.so_CPPFLAGS := -isystem $(CUDA_HOME)/include -iquote runtime-lib
+cufile-by-pread.so_LDFLAGS  := -Wl,-z,undefs
 
 LOOP_TESTS := test-gpu-loop test-gpu-loop-net test-gpu-loop-reads test-gpu-loop-faults test-gpu-loop-leaving
 UNIT_TESTS += $(LOOP_TESTS)
@@ -33,10 +33,10 @@ define loop-test
 $1_SRC      := e2e/loop/$1.c e2e/loop/fixture.c
 $1_STATIC   := libweir-loop
 $1_CPPFLAGS := -iquote runtime-lib -isystem $$(CUDA_HOME)/include -DLOOP_KERNELS='"$$(abspath $(loop-kernels))"' \
-               -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DCUFILE='"$$(abspath $$(B)/lib/cufile-stub.so)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
+               -DLOOP_RUNNER='"$$(abspath $$(B)/bin/loop-runner)"' -DCUFILE='"$$(abspath $$(B)/lib/cufile-by-pread.so)"' -DSIM_FOLDER='"$$(abspath $$(B)/simcuda)"'
 $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := $(LOOP_LIBS) -lcmocka
-$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $(loop-kernels) $$(B)/bin/loop-runner $$(B)/lib/cufile-stub.so
+$$(B)/tests/$1: $$(B)/simcuda/libcuda.so.1 | $(loop-kernels) $$(B)/bin/loop-runner $$(B)/lib/cufile-by-pread.so
 endef
 $(foreach t,$(LOOP_TESTS),$(eval $(call loop-test,$t)))
 test-gpu-loop-faults_SRC      += e2e/workloads/loop/sockets.c
