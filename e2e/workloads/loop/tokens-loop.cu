@@ -81,8 +81,9 @@ static __device__ tokens::rows rows_of(unsigned n, unsigned step)
 	return tokens::rows_of(here().job, n, (step - 1) * TOKENS_ROWS, TOKENS_ROWS);
 }
 
-/* Reads ahead for step @step of document @n, if there is one. Behind the end of a row it reads the row's last quad
- * again: with a branch in place of that, the registers would also have to keep what was there before. */
+/* Reads ahead for step @step of document @n, if there is one, and copies what of its rows is not read ahead. Behind
+ * the end of a row it reads the row's last quad again: with a branch in place of that, the registers would also have
+ * to keep what was there before. */
 static __device__ void fetch(ahead &ahead, unsigned n, unsigned step)
 {
 	if (step > STEPS)
@@ -91,16 +92,19 @@ static __device__ void fetch(ahead &ahead, unsigned n, unsigned step)
 
 #pragma unroll
 	for (unsigned r = 0; r < AHEAD_ROWS; r++) {
-		const float4 *from = rows.table + size_t(rows.numbers[threadIdx.x / 32 + r * WARPS]) * rows.quads;
+		unsigned i = threadIdx.x / 32 + r * WARPS;
+		const float4 *from = rows.table + size_t(rows.numbers[i]) * rows.quads;
 #pragma unroll
 		for (unsigned k = 0; k < AHEAD_QUADS; k++) {
 			unsigned q = threadIdx.x % 32 + 32 * k;
 			ahead.quads[r][k] = __ldg(from + min(q, rows.quads - 1));
 		}
+		if (rows.quads > 32 * AHEAD_QUADS)
+			tokens::copy_row(rows, i, threadIdx.x % 32 + 32 * AHEAD_QUADS);
 	}
 }
 
-/* Copies the rows of step @step, for which fetch() was called. */
+/* Copies the rows of step @step, for which fetch() was called. The block may be at another document's numbers. */
 static __device__ void store(const ahead &ahead, unsigned n, unsigned step)
 {
 	tokens::rows rows = rows_of(n, step);
@@ -114,8 +118,6 @@ static __device__ void store(const ahead &ahead, unsigned n, unsigned step)
 			if (q < rows.quads)
 				__stcs(rows.tensor + size_t(i) * rows.quads + q, ahead.quads[r][k]);
 		}
-		if (rows.quads > 32 * AHEAD_QUADS)
-			tokens::copy_row(rows, i, threadIdx.x % 32 + 32 * AHEAD_QUADS);
 	}
 }
 
@@ -185,7 +187,7 @@ static __device__ bool is_there(const token_job *job, unsigned n, unsigned &know
 }
 
 /* From step @step of document @n on, and then other documents, until one is not there or the block is to
- * leave. */
+ * leave. While the last rows of a document come, the next one is numbered, if it is there. */
 static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, unsigned step, unsigned next,
 				  unsigned known)
 {
@@ -195,6 +197,7 @@ static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, uns
 	if (step > 0) {
 		tokens::recall(here().job, n);
 		fetch(ahead, n, step);
+		__syncthreads(); /* the next document's numbers may follow */
 	}
 	for (; n < here().job.documents; n = next, step = 0) {
 		if (step == 0 && !is_there(job, n, known)) {
@@ -209,6 +212,12 @@ static __device__ void embed_from(weir::loop &l, token_job *job, unsigned n, uns
 			if (step == 0) {
 				next = number(job, n);
 				fetch(ahead, n, 1);
+			} else if (step == STEPS && next < here().job.documents && is_there(job, next, known)) {
+				unsigned after = number(job, next);
+
+				store(ahead, n, STEPS);
+				fetch(ahead, next, 1);
+				n = next, next = after, step = 0;
 			} else {
 				embed(ahead, n, step, next);
 			}
