@@ -30,8 +30,10 @@ TIMEOUT = 120
 # TPACF's points and passes: about ALONE in its two loops. The CPU, too, computes the result.
 ANGLES, PASSES = 14 << 10, 600
 # Grep's files, of 1 MiB each on average, and passes over them: half a second or more alone, as one that ends a turn of 10 ms
-# before another must make little difference. As many threads read as the library has.
-FILES, TIMES = 2048, 10
+# before another must make little difference. As many threads read as the library has. BUFFERS: of 1 MiB; two for each of these
+# threads, so that those of eight loops are in the processors' caches. A loop that has the machine alone is quicker with the 64
+# of loop-ports, and eight are slower with them: that is told, too.
+FILES, TIMES, BUFFERS, MANY_BUFFERS = 2048, 10, 24, 64
 WAITS = "the library's spin_us"
 SPIN = 0  # loops wait as the library has it: threads of several that never sleep would take the processors from each other
 
@@ -174,18 +176,28 @@ def tpacf(bench):
     return ports.argv_of(bench, "loop-ports", only="angular-correlation", way="loop", iterations=1, spin=SPIN, **size), times
 
 
-def grep(bench):
+def grep(bench, buffers=BUFFERS):
     """The same. The files are made before."""
     size = {"repeat": 2} if bench.node.simulated else {"size": FILES, "repeat": TIMES}
-    options = {"folder": ports.files(bench), "spin": SPIN} | ports.blocks(bench, "grep") | size
+    options = {"folder": ports.files(bench), "spin": SPIN, "staging": buffers} | ports.blocks(bench, "grep") | size
     argv = ports.argv_of(bench, "loop-grep", way="loop", **options)
     bench.node.start("grep", argv, LOW, False).result(TIMEOUT)
 
     def read(results):
         passes, size = results[0]["passes"], results[0]["bytes"] / 1e9
-        return f"{passes} times {size:.2f} GB from the page cache each; {WAITS}"
+        return f"{passes} times {size:.2f} GB from the page cache each; {buffers} buffers of 1 MiB each; {WAITS}"
 
     return argv, read
+
+
+def many_buffers(bench):
+    """What eight greps lose by buffers that do not fit into the caches: shown, not judged."""
+    argv, more = grep(bench, MANY_BUFFERS)
+    counts = (1, (COUNTS[:2] if bench.node.simulated else COUNTS)[-1])
+    alone, several = (together(bench, f"grep-{MANY_BUFFERS}", argv, n, mps=True) for n in counts)
+    one, mean = (statistics.fmean(result["seconds"] for result in results) for results in (alone, several))
+    name = f"grep with {MANY_BUFFERS} buffers each: {counts[1]} at a time under MPS"
+    bench.report.add(name, f"{mean / one:.2f}x", baselines=f"{mean:.3f} s, alone {one:.3f} s; {more(several)}")
 
 
 def apps(bench):
@@ -194,6 +206,7 @@ def apps(bench):
     for what, describe in (("TPACF", tpacf), ("grep", grep)):
         argv, more = describe(bench)
         draw(bench, what.lower(), f"{what}, several at a time (GLoop fig. 8)", in_turns(bench, what, argv, True, more))
+    many_buffers(bench)
 
 
 PARTS = {"points": points, "several": several, "apps": apps}  # of --parts

@@ -28,18 +28,19 @@ extern const char grep_ptx[], grep_loop_ptx[], grep_loop_leaving_ptx[];
 #define PIECE       (16u << 10) /* bytes that a block of the kernel searches */
 #define BATCH       (64u << 20) /* bytes of a batch of files, about */
 #define SHARE       4           /* files of a batch in the way parallel */
-#define STAGING     64          /* buffers of the loop */
+#define STAGING     64          /* buffers of the loop, if nothing else is said */
 #define MATCHES_MAX (1u << 22)  /* of a batch */
 #define REPEAT_MAX  1000        /* the count of all passes fits into 32 bits */
 #define READERS_MAX 64
+#define STAGING_MAX 1024
 
 struct grep {
 	struct workload w;
 	struct corpus corpus;
 	uint32_t length; /* of the word */
 	uint64_t bytes, slots, blocks;
-	uint64_t repeat, spin, readers; /* of the loop */
-	const char *way, *wanted;       /* @wanted: where the result is to be, if it was said */
+	uint64_t repeat, spin, readers, staging; /* of the loop */
+	const char *way, *wanted; /* @wanted: where the result is to be, if it was said */
 	const char *loop_ptx;
 	bool leaving;
 	struct matches wanted_matches; /* the CPU's */
@@ -348,7 +349,7 @@ static double run_loop(void *program)
 						  .threads = GREP_THREADS,
 						  /* and the one that runs, and the end */
 						  .callbacks = (uint32_t)grep->slots + 2,
-						  .staging = STAGING,
+						  .staging = (uint32_t)grep->staging,
 						  .readers = (uint32_t)grep->readers,
 						  .spin_us = (uint32_t)grep->spin,
 						  .name = "grep"};
@@ -398,6 +399,8 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 		{"repeat", OPTION_NUMBER, &grep->repeat, "passes of the loop over all files"},
 		{"readers", OPTION_NUMBER, &grep->readers,
 		 "threads of the loop that read; default: the library's"},
+		{"staging", OPTION_NUMBER, &grep->staging,
+		 "buffers of the loop, of 1 MiB; 0: the library's"},
 		{"spin", OPTION_NUMBER, &grep->spin, HOST_SPIN_HELP},
 		{"result", OPTION_TEXT, &grep->wanted,
 		 "a file, which stays; default: one in the folder"},
@@ -412,8 +415,9 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 	if (!grep->corpus.folder || grep->length < 2 || grep->length >= GREP_WORD ||
 	    grep->slots < 1 || grep->slots > 15 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
 	    grep->repeat < 1 || grep->repeat > REPEAT_MAX || grep->readers > READERS_MAX ||
-	    grep->spin > HOST_SPIN_US || (!is_loop && (grep->leaving || grep->repeat > 1)) ||
-	    grep->corpus.files < 1 || grep->corpus.files > 1u << 20) {
+	    grep->staging > STAGING_MAX || grep->spin > HOST_SPIN_US ||
+	    (!is_loop && (grep->leaving || grep->repeat > 1)) || grep->corpus.files < 1 ||
+	    grep->corpus.files > 1u << 20) {
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
@@ -427,6 +431,7 @@ int main(int argc, char **argv)
 				   .slots = 4,
 				   .repeat = 1,
 				   .spin = HOST_SPIN_US,
+				   .staging = STAGING,
 				   .way = "loop",
 				   .loop_ptx = grep_loop_ptx};
 	const struct host_way *way = parse(&grep, argc, argv);
