@@ -387,7 +387,6 @@ int weir_loop_run(struct weir_loop *loop, void **params, int *code)
 	loop->has_run = true;
 	governed_begin(loop);
 	r = launches_begin(loop, params);
-	workers_wake(loop->readers);
 	while (!r)
 		r = step(loop, &cycle, params);
 	governed_end(loop);
