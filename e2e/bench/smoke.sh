@@ -64,7 +64,8 @@ assert steal.without(requests, [theft]) == [requests[0], requests[3]] and steal.
 apart, close = ports.Request(0, 1), [ports.Request(1, 1), ports.Request(1.005, 1), ports.Request(2, 1)]
 periods = consolidation.busy_periods([[apart, *close[:1]], close[1:]], 0.01)
 assert periods == [{0}, {0, 1}, {1}], periods
-assert consolidation.switches([[[apart, *close[:1]], close[1:]]], 0.02) == 7 / 2'
+assert consolidation.switches([[[apart, *close[:1]], close[1:]]], 0.02) == [7 / 2, 3 / 2]
+assert consolidation.switches([], 0.02) == [0, 0]'
 }
 
 all() { # SET EXPERIMENT...

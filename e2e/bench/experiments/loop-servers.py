@@ -198,12 +198,13 @@ def show_leaves(bench, what, result, alone, beside):
     told = f"{len(left)} times, median {statistics.median(left or [0]):.0f} us, {result['missed']} not seen; HIGH alone {alone['median']:.0f}/{alone['p99']:.0f} us, beside {beside['median']:.0f}/{beside['p99']:.0f} us"
     late, bound = quantile(left, 0.99) if left else float("inf"), BOUNDS["leaves within, p99"]
     if bench.mode != MPS:
-        # The hardware switches to HIGH's kernel at once. A loop that has not left by then stands still. It leaves when it is
-        # switched back, and is given the same time for that as under MPS. HIGH does not wait for it.
+        # The hardware switches to HIGH's kernel at once, which saves what a running loop has in registers. A loop that has not
+        # left by then stands still until HIGH's kernel has ended. It leaves when it is switched back, and is given the same
+        # time for that as under MPS. HIGH does not wait for it.
         (us, _), limit = turnarounds.known_switches(bench), bound.limit
-        ideal = alone["median"] + 2 * us + limit
+        ideal = beside["median"] + us + limit
         soon = sum(one <= limit for one in left)
-        told += f"; {soon} left within {limit:g} us, before HIGH's kernel had the GPU; the others stood still meanwhile and left when they had it again: {bound} where that is possible, else HIGH's kernel alone, two switches of {us:.0f} us, and {limit:g} us to leave, {ideal:.0f} us"
+        told += f"; {soon} left within {limit:g} us, before HIGH's kernel had the GPU; the others stood still meanwhile and left when they had it again: {bound} where that is possible, else HIGH's kernel with the switch to it, as it is beside the loop, the switch back of {us:.0f} us, and {limit:g} us to leave, {ideal:.0f} us"
         bound = turnarounds.reachable(bench, bound, ideal)
     bench.report.judge(what, late, bound, told)
 

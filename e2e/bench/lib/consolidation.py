@@ -188,6 +188,10 @@ def show_times(bench, scene, pairs, bound, settled):
     late, all_late = p99_ratio(*clean), p99_ratio(*both)
     out = ", ".join(f"{len(every) - len(some)} of {len(every)}" for every, some in zip(both, clean))
     told = f"left out for stolen time {out}; all requests {all_late:.3f}x; alone {times(clean[0])}; beside {times(clean[1])}; {pairs.told}; processors {scene.places}"
+    if bench.mode != MPS and clean[0]:
+        _, us = turnarounds.known_switches(bench)
+        told += f"; {bound} where that is possible: the hardware takes {us:.0f} us from the batch job's kernel to a server's"
+        bound = turnarounds.reachable(bench, bound, 1 + us / quantile([one.us for one in clean[0]], 0.99))
     what = f"{SERVERS} servers beside a batch job: p99 against without it, {len(pairs.parts)} times {scene.seconds:g} s of each"
     bench.report.judge(what, late, bound, told + ("" if settled else "; forms are not settled"))
     return late
@@ -207,8 +211,8 @@ def busy_periods(requests, seconds):
 
 
 def switches(windows, part):
-    """A second: of an ideal that switches once to each server of a busy period, and once back. @part: of the GPU, that the
-    servers use."""
+    """Of an ideal, which switches once to each server of a busy period, and once back: switches a second, and busy periods a
+    second, each of which interrupts the batch job. @part: of the GPU, that the servers use."""
     found = []
     for window in windows:
         dues = [one.due for some in window for one in some]
@@ -216,8 +220,8 @@ def switches(windows, part):
             continue
         length = max(dues) - min(dues) or 1
         periods = busy_periods(window, part * length / len(dues))
-        found.append(sum(len(servers) + 1 for servers in periods) / length)
-    return sum(found) / max(1, len(found))
+        found.append((sum(len(servers) + 1 for servers in periods) / length, len(periods) / length))
+    return [statistics.fmean(of) for of in zip(*found)] or [0, 0]
 
 
 def show_batch(bench, scene, pairs, bound):
@@ -226,9 +230,9 @@ def show_batch(bench, scene, pairs, bound):
     told = f"{100 * part:.1f} % of its rate alone; the servers have {100 * used:.1f} % of the GPU without it"
     rest = max(1e-3, 1 - used)
     if bench.mode != MPS:
-        (us, _), rate = turnarounds.known_switches(bench), switches(pairs.beside, used)
-        ideal = max(0, 100 * (1 - rate * us / 1e6 / rest))
-        told += f"; {bound} where nothing is lost: an ideal has {rate:.0f} switches/s of {us:.0f} us, and {ideal:.1f} % of the rest"
+        (idle, busy), (rate, periods) = turnarounds.known_switches(bench), switches(pairs.beside, used)
+        ideal = max(0, 100 * (1 - (rate * idle + periods * (busy - idle)) / 1e6 / rest))
+        told += f"; {bound} where nothing is lost: an ideal has {rate:.0f} switches/s of {idle:.0f} us, of which {periods:.0f}/s take the GPU from a running kernel, in {busy:.0f} us, and {ideal:.1f} % of the rest"
         bound = turnarounds.reachable(bench, bound, ideal)
     bench.report.judge("the batch job's part of the rest", 100 * part / rest, bound, told)
     return part
