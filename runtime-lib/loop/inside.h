@@ -67,6 +67,7 @@ struct weir_loop {
 
 	uint32_t *timers; /* a heap of slots, the next one first */
 	uint32_t n_timers;
+	bool opened;    /* the kernel has opened a file */
 	bool starved;   /* listeners wait for a free handle or descriptor */
 	uint64_t retry; /* when to accept again, ns; 0: at once */
 

@@ -65,6 +65,10 @@ static void finish_open(struct io *io)
 	else if ((int)slot->request.extra & O_DIRECT)
 		make_direct(loop, &loop->handles.table[number]);
 	loop_answer(loop, slot, number);
+	/* The first reads come soon. Later ones find readers as the reads before have left them. */
+	if (!loop->opened)
+		workers_wake(loop->readers);
+	loop->opened = true;
 }
 
 /* O_NONBLOCK: a FIFO without a partner must not keep a thread for ever. */

@@ -23,6 +23,7 @@ struct workers {
 	pthread_cond_t more;
 	struct queue todo, done;
 	bool watched;
+	bool begun;        /* there was something to do, or will be soon */
 	_Atomic bool ends; /* is written with the lock */
 	uint64_t watch_ns;
 	unsigned threads, threads_max, sleeping;
@@ -186,11 +187,11 @@ static bool is_one_too_many(const struct workers *workers)
 
 /* With the lock, when the thread has nothing to do: watches the queue, if it is to be quick, and
  * sleeps. Threads beyond the usual ones do not watch. True: an entry was claimed. */
-static bool rest(struct workers *workers, bool watches)
+static bool rest(struct workers *workers)
 {
 	bool claimed = false;
 
-	if (watches && !has_enough(workers, 1)) {
+	if (workers->begun && workers->watch_ns && !has_enough(workers, 1)) {
 		pthread_mutex_unlock(&workers->lock);
 		claimed = watch_queue(workers);
 		pthread_mutex_lock(&workers->lock);
@@ -208,12 +209,12 @@ static bool rest(struct workers *workers, bool watches)
 static void *work(void *data)
 {
 	struct workers *workers = data;
-	bool claimed = false, watches = false; /* not before its first operation */
+	bool claimed = false;
 
 	pthread_mutex_lock(&workers->lock);
 	while (claimed || !workers->ends) {
 		if (!claimed && (is_one_too_many(workers) || !claim(workers))) {
-			claimed = rest(workers, watches);
+			claimed = rest(workers);
 			continue;
 		}
 		claimed = false;
@@ -222,7 +223,6 @@ static void *work(void *data)
 		io->result = perform(io);
 		pthread_mutex_lock(&workers->lock);
 		finish(workers, io);
-		watches = workers->watch_ns > 0;
 	}
 	pthread_mutex_unlock(&workers->lock);
 	return NULL;
@@ -277,6 +277,14 @@ void workers_start(struct workers *workers)
 	pthread_mutex_unlock(&workers->lock);
 }
 
+void workers_wake(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	workers->begun = true;
+	pthread_mutex_unlock(&workers->lock);
+	pthread_cond_broadcast(&workers->more);
+}
+
 void workers_free(struct workers *workers)
 {
 	if (!workers)
@@ -310,6 +318,7 @@ static bool wants_another(const struct workers *workers)
 void workers_submit(struct workers *workers, struct io *io)
 {
 	pthread_mutex_lock(&workers->lock);
+	workers->begun = true;
 	bool another = wants_another(workers), wakes = another && workers->sleeping;
 	if (another && !wakes && workers->threads < workers->threads_max)
 		start_thread(workers);

@@ -6,8 +6,9 @@
 struct workers;
 
 /* At most @threads, which start when they are needed, and @spare more, which work only while four
- * operations wait and workers_hurry() says so. A thread that has ended an operation watches for the
- * next one for @watch_us before it sleeps: it then begins at once, and the caller need not wake it.
+ * operations wait and workers_hurry() says so. From the first operation on, or from workers_wake(), a
+ * thread that has nothing to do watches for the next operation for @watch_us before it sleeps: it
+ * then begins at once, and the caller need not wake it.
  * @event: an eventfd, which workers_watch() is about; stays the caller's. -ENOMEM. */
 int workers_new(struct workers **out, unsigned threads, unsigned spare, uint32_t watch_us,
 		int event);
@@ -15,6 +16,9 @@ int workers_new(struct workers **out, unsigned threads, unsigned spare, uint32_t
 /* Starts all now, but for the spare ones: an operation that waits for its thread to start is 100 us
  * late. */
 void workers_start(struct workers *workers);
+
+/* Operations come soon: the threads watch for them already. */
+void workers_wake(struct workers *workers);
 
 /* Whether spare threads are of use from now on; at first they are not. */
 void workers_hurry(struct workers *workers, bool hurried);

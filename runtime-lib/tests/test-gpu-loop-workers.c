@@ -123,6 +123,32 @@ static void threads_start_at_once(void **state)
 	close(event);
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* Watching takes a processor. Without the first operation they would sleep, and this would not end.
+ */
+static void threads_that_are_woken_watch(void **state)
+{
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct workers *workers;
+
+	(void)state;
+	assert_int_equal(workers_new(&workers, 2, 1, 60000000, event), 0);
+	workers_start(workers);
+	uint64_t before = cpu_ns();
+	workers_wake(workers);
+	while (cpu_ns() < before + 50000000)
+		usleep(1000);
+	workers_free(workers);
+	close(event);
+}
+
 /* Goes on until end_running(). */
 static void submit_busy(struct workers *workers, struct io *io)
 {
@@ -366,6 +392,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_are_limited_and_tell_once),
 		cmocka_unit_test(threads_start_at_once),
+		cmocka_unit_test(threads_that_are_woken_watch),
 		cmocka_unit_test(spare_threads_work_while_many_wait),
 		cmocka_unit_test(spare_threads_rest_while_nobody_hurries),
 		cmocka_unit_test(watching_threads_miss_nothing),
