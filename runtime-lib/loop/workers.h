@@ -6,8 +6,8 @@
 struct workers;
 
 /* At most @threads, which start when they are needed, and @spare more, which work only while four
- * operations wait and workers_hurry() says so. From the first operation on, or from workers_wake(), a
- * thread that has nothing to do watches for the next operation for @watch_us before it sleeps: it
+ * operations wait and workers_hurry() says so. From the first operation on, or from workers_wake(),
+ * a thread that has nothing to do watches for the next operation for @watch_us before it sleeps: it
  * then begins at once, and the caller need not wake it.
  * @event: an eventfd, which workers_watch() is about; stays the caller's. -ENOMEM. */
 int workers_new(struct workers **out, unsigned threads, unsigned spare, uint32_t watch_us,
