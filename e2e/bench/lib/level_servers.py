@@ -20,6 +20,8 @@ def levels(bench):
         f"mps: {{dir: {folder}/m, program: {node.mps_control()}, check: 200ms, keep: false}}\n"
     )
     node.pipes = ""
+    if node.simulated:
+        node.simulate("slices = 1\n")  # of servers
     try:
         node.ensure_agent()
         yield folder / "m"
