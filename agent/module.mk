@@ -65,7 +65,7 @@ MEMORY_TESTS := test-memory test-memory-limits
 PIPES_TESTS := test-agent-pipes test-agent-servers
 WHOLE_AGENT := test-agent test-agent-pods test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-http test-agent-compile test-agent-profiles test-agent-unregistered $(PIPES_TESTS)
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
-SCHEDULER_TESTS := test-scheduler test-scheduler-concurrent test-recording test-scheduler-shares test-scheduler-parts test-compute-limit test-min-rates test-overruns test-scheduler-coexec
+SCHEDULER_TESTS := test-scheduler test-scheduler-concurrent test-recording test-scheduler-shares test-scheduler-parts test-compute-limit test-hold-by-hand test-min-rates test-overruns test-scheduler-coexec
 # On a synthetic rate curve.
 MIN_RATE_TESTS := test-min-rate-steady test-min-rate-requests
 MPS_TESTS := test-mps test-mps-supervisor
@@ -82,7 +82,7 @@ $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
-MODEL_TESTS := test-compute-limit test-min-rates
+MODEL_TESTS := test-compute-limit test-hold-by-hand test-min-rates
 $(foreach t,$(MODEL_TESTS),$(eval $t_SRC += agent/tests/gpu-model.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,loop_now channels_ran channels_stays_stopped)))
 test-overruns_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,process_use_ask process_use_tells process_use_find events_tell pods_find)

@@ -86,29 +86,40 @@ static bool has_short_slice(const struct channels_client *channels)
 	return channels->slice && channels->slice <= SLICE_BETWEEN;
 }
 
-static uint64_t hold_limit_of(const struct channels_client *channels)
+/* For how long @client may go on in @channels, its own or its server's. */
+static uint64_t hold_limit_in(const struct client *client, const struct channels_client *channels)
 {
-	return has_short_slice(channels) ? 0 : PREEMPTION_HOLD_NS;
+	if (has_short_slice(channels))
+		return 0;
+	return client->held_until ? PREEMPTION_HOLD_BY_HAND_NS : PREEMPTION_HOLD_NS;
 }
 
-/* A server stops as a whole: only if all clients of its level are held. One whose level has changed
- * may be in it, too. */
+/* A server stops as a whole: once all clients of its level were held for long enough. One whose
+ * level has changed may be in it, too. POLICY_NEVER: somebody is not held. */
+static uint64_t server_stops_at(const struct gpu *gpu, uint8_t level)
+{
+	uint64_t at = 0;
+
+	if (gpu->self_test.state != SELF_TEST_WORKS)
+		return POLICY_NEVER;
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		uint64_t began = client->preemption.hold_began;
+		if (client->level != level && client->first_level != level)
+			continue;
+		if (client->level != level || !began)
+			return POLICY_NEVER;
+		at = larger(at, began + hold_limit_in(client, gpu->servers[level]));
+	}
+	return at ? at : POLICY_NEVER;
+}
+
 static void stop_server(struct gpu *gpu, uint8_t level, uint64_t now)
 {
 	struct channels_client *server = gpu->servers[level];
-	unsigned n = 0;
 
 	if (!server)
 		return;
-	bool stop = true;
-	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
-		if (client->level != level && client->first_level != level)
-			continue;
-		n++;
-		stop &= client->level == level && client->preemption.hold_began &&
-			now - client->preemption.hold_began >= hold_limit_of(server);
-	}
-	stop &= n > 0 && gpu->self_test.state == SELF_TEST_WORKS;
+	bool stop = now >= server_stops_at(gpu, level);
 	/* Before the stop, and renewed in time. */
 	uint64_t until = stop ? now + PREEMPTION_STOP_NS : 0;
 	if (!stop != !server->told_until || until - server->told_until >= PREEMPTION_STOP_NS / 4) {
@@ -312,8 +323,8 @@ static bool makes_room_shortly(const struct client *client)
 /* For how long it may go on. */
 static uint64_t hold_limit(const struct client *client)
 {
-	if (!makes_room_shortly(client))
-		return hold_limit_of(&client->channels);
+	if (client->held_until || !makes_room_shortly(client))
+		return hold_limit_in(client, &client->channels);
 	return channels_stays_stopped(&client->channels) ? 0 : PREEMPTION_HOLD_NS;
 }
 
@@ -341,6 +352,20 @@ static bool go_on_holding(struct client *client, uint64_t now)
 	if (stop && client->ends_stops)
 		freeze(client);
 	return stop;
+}
+
+uint64_t preemption_due(const struct client *client)
+{
+	const struct preemption *preemption = &client->preemption;
+	const struct channels_client *server = client->gpu->servers[client->level];
+
+	if (!client->held_until || !preemption->hold_began)
+		return POLICY_NEVER;
+	if (preemption_works(client))
+		return preemption->stopped_since ? POLICY_NEVER
+						 : preemption->hold_began + hold_limit(client);
+	return server && !server->stopped ? server_stops_at(client->gpu, client->level)
+					  : POLICY_NEVER;
 }
 
 void preemption_hold(struct client *client, bool held, uint64_t now)

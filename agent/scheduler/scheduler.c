@@ -244,6 +244,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;
 		may_contend |= contends;
+		timed = smaller(timed, preemption_due(client));
 		concurrent[client->level] &= client_is_concurrent(client);
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
