@@ -71,7 +71,7 @@ MIN_RATE_TESTS := test-min-rate-steady test-min-rate-requests
 MPS_TESTS := test-mps test-mps-supervisor
 # One GPU.
 GPU_TESTS := test-gpu test-gpu-sms test-max-blocking-time
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region $(GPU_TESTS) test-yield test-min-rate $(MIN_RATE_TESTS) test-slices test-limit test-channels test-process-use \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region $(GPU_TESTS) test-yield test-min-rate $(MIN_RATE_TESTS) test-slices test-limit test-channels test-process-use test-freeze \
                test-tenants test-metrics test-profiles test-coexec-file $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache $(MPS_TESTS) test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test

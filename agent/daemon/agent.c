@@ -344,7 +344,7 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 	*agent = (struct agent){.config = *config, .standalone = standalone};
 	*config = (struct config){0};
 	agent->loop.epoll = -1;
-	agent->gpus.root = (struct folder){-1, -1};
+	agent->gpus = GPUS_NONE;
 	agent->compile = COMPILE_NONE;
 	raise_limits(agent);
 	signal(SIGPIPE, SIG_IGN);

@@ -1,8 +1,10 @@
 /* weir-agent: decides who may use a node's GPUs now. */
 #include <argp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/agent.h"
+#include "hardware/freeze-watch.h"
 
 #include "weir/log.h"
 
@@ -68,6 +70,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_init("weir-agent", config.log_level);
+	r = freeze_watch_start(config.state_dir);
+	if (r < 0)
+		log_warning("stopped processes stay so if the agent is killed: %s", strerror(-r));
 	r = agent_init(&agent, &config, arguments.standalone);
 	if (r < 0)
 		return 1;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +16,11 @@
 #include "weir/file.h"
 #include "weir/log.h"
 
+#define LOCK   "freezer"
 #define PREFIX "frozen-"
 
 struct name {
-	char text[96];
+	char text[NAME_MAX + 32];
 };
 
 static struct name file_of(const char *gpu, pid_t pid)
@@ -27,30 +29,6 @@ static struct name file_of(const char *gpu, pid_t pid)
 
 	snprintf(name.text, sizeof(name.text), "%s/" PREFIX "%d", gpu, (int)pid);
 	return name;
-}
-
-/* First the file: an agent that dies in between leaves a process that runs. */
-int freeze_stop(const struct folder *root, const char *gpu, pid_t pid, int process)
-{
-	struct name name = file_of(gpu, pid);
-
-	unlinkat(root->dir, name.text, 0);
-	cleanup(closep) int fd = file_open(root->dir, name.text, O_WRONLY | O_CREAT | O_EXCL);
-	if (fd < 0)
-		return error_origin(fd);
-	if (dprintf(fd, "%" PRIu64 "\n", process_started(pid)) < 0)
-		return error_origin(-errno);
-	return process_signal(process, SIGSTOP);
-}
-
-void freeze_go_on(const struct folder *root, const char *gpu, pid_t pid, int process)
-{
-	struct stat info;
-
-	if (fstatat(root->dir, file_of(gpu, pid).text, &info, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	process_signal(process, SIGCONT);
-	unlinkat(root->dir, file_of(gpu, pid).text, 0);
 }
 
 static void recover(const struct folder *root, const char *gpu, pid_t pid)
@@ -68,7 +46,7 @@ static void recover(const struct folder *root, const char *gpu, pid_t pid)
 	unlinkat(root->dir, name.text, 0);
 }
 
-void freeze_recover(const struct folder *root, const char *gpu)
+static void recover_gpu(const struct folder *root, const char *gpu)
 {
 	DIR *folder = folder_list(root, gpu);
 
@@ -82,4 +60,68 @@ void freeze_recover(const struct folder *root, const char *gpu)
 			recover(root, gpu, pid);
 	}
 	closedir(folder);
+}
+
+static void recover_all(const struct folder *root)
+{
+	DIR *folder = folder_list(root, ".");
+
+	if (!folder)
+		return;
+	for (struct dirent *entry; (entry = readdir(folder));)
+		if (entry->d_name[0] != '.')
+			recover_gpu(root, entry->d_name);
+	closedir(folder);
+}
+
+int freezer_claim(struct freezer *freezer)
+{
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (freezer->lock >= 0)
+		return 0;
+	cleanup(closep) int fd = file_open(freezer->root->dir, LOCK, O_RDWR | O_CREAT);
+	if (fd < 0)
+		return error_origin(fd);
+	/* Children do not inherit such a lock, so it lasts no longer than this process. */
+	if (fcntl(fd, F_SETLK, &whole) < 0)
+		return errno == EACCES ? -EAGAIN : -errno;
+	freezer->lock = take_fd(fd);
+	recover_all(freezer->root);
+	return 0;
+}
+
+void freezer_deinit(struct freezer *freezer)
+{
+	closep(&freezer->lock);
+	freezer->lock = -1;
+}
+
+/* First the file: an owner that dies in between leaves a process that runs. */
+int freeze_stop(struct freezer *freezer, const char *gpu, pid_t pid, int process)
+{
+	int dir = freezer->root->dir, r = freezer_claim(freezer);
+	struct name name = file_of(gpu, pid);
+
+	if (r < 0)
+		return r;
+	unlinkat(dir, name.text, 0);
+	cleanup(closep) int fd = file_open(dir, name.text, O_WRONLY | O_CREAT | O_EXCL);
+	if (fd < 0)
+		return error_origin(fd);
+	if (dprintf(fd, "%" PRIu64 "\n", process_started(pid)) < 0)
+		return error_origin(-errno);
+	return process_signal(process, SIGSTOP);
+}
+
+void freeze_go_on(const struct freezer *freezer, const char *gpu, pid_t pid, int process)
+{
+	struct name name = file_of(gpu, pid);
+	int dir = freezer->root->dir;
+	struct stat info;
+
+	if (fstatat(dir, name.text, &info, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	process_signal(process, SIGCONT);
+	unlinkat(dir, name.text, 0);
 }

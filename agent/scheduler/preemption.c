@@ -223,7 +223,7 @@ static void freeze(struct client *client)
 {
 	if (client->preemption.frozen)
 		return;
-	int r = freeze_stop(client->gpu->root, client->gpu->id, client->pid, client->process);
+	int r = freeze_stop(client->gpu->freezer, client->gpu->id, client->pid, client->process);
 
 	client->preemption.frozen = r == 0;
 	if (r < 0)
@@ -258,7 +258,7 @@ static void end_hold(struct client *client)
 	struct preemption *preemption = &client->preemption;
 
 	if (preemption->frozen)
-		freeze_go_on(client->gpu->root, client->gpu->id, client->pid, client->process);
+		freeze_go_on(client->gpu->freezer, client->gpu->id, client->pid, client->process);
 	*preemption = (struct preemption){0};
 }
 

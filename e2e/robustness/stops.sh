@@ -108,8 +108,22 @@ seen=$(grep -c "runs while it is stopped" "$work/agent.log")
 sleep 1
 check "without being seen to run again" test "$(grep -c "runs while it is stopped" "$work/agent.log")" = "$seen"
 { kill -KILL "$agent" && wait "$agent"; } 2>/dev/null
-check "the agent is killed, and another one starts" start_agent
-check "which lets it go on" eventually 30 moves
+check "the agent is killed: it is awake without any" eventually 10 is_awake
+check "and goes on" eventually 10 moves
+check "another agent starts" start_agent
+check "and has the client" eventually 30 is_usable
+check "it is held again" hold 60s
+check "and stopped by a signal" eventually 30 is_frozen
+{ kill -KILL "$agent" && wait "$agent"; } 2>/dev/null
+check "the agent is killed, and another one starts at once" start_agent
+check "it is awake" eventually 10 is_awake
+check "the client comes" eventually 30 is_usable
+check "and is held by the new one" hold 60s
+check "and stopped by a signal" eventually 30 is_frozen
+sleep 1
+check "and stays so" is_frozen
+check "it is released" release
+check "it goes on" eventually 30 moves
 check "it ends" finish_counter
 
 end_agent() { kill -TERM "$agent" && { wait "$agent" || true; }; }

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "hardware/channels.h"
+#include "hardware/freeze.h"
 #include "hardware/process-use.h"
 #include "hardware/self-test.h"
 #include "shm/demand-page.h"
@@ -66,6 +67,7 @@ struct gpu {
 	uint32_t unsafe;       /* bit q: page q needs a new generation */
 	int64_t renew_from;    /* pages are renewed from then on */
 	const struct folder *root;
+	struct freezer *freezer; /* of all GPUs */
 	bool watched;
 	struct loop_timer watch, sharing;
 

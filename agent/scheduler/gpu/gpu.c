@@ -1,7 +1,5 @@
 #include "scheduler/gpu/gpu.h"
 
-#include "hardware/freeze.h"
-
 #include <utlist.h>
 
 #include "scheduler/client.h"
@@ -211,7 +209,6 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	}
 	gpu->open = true;
 	gpu->root = root;
-	freeze_recover(root, gpu->id);
 	gpu->renew_from = (int64_t)loop_now() - GPU_RENEWALS_NS;
 	gpu->reserved = atomic_load(&gpu->region.taken->bits) & ~DEMAND_BIT_SHARED;
 	gpu_await_claims(gpu);

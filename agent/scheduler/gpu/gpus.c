@@ -106,7 +106,15 @@ bool gpus_take_machine_code(const struct gpus *gpus)
 
 static int open_gpu(struct gpus *gpus, struct gpu *gpu)
 {
+	gpu->freezer = &gpus->freezer;
 	return gpu->open ? 0 : gpu_open(gpu, gpus->loop, &gpus->root);
+}
+
+/* Unless another process still reads there what it is to let go on. */
+static void remove_folder(const struct gpus *gpus, const char *id)
+{
+	if (gpus->freezer.lock >= 0)
+		region_remove(&gpus->root, id);
 }
 
 /* Without NVML: finds the GPUs of an earlier agent's clients, and removes the other folders. */
@@ -117,7 +125,7 @@ static int recall(struct gpus *gpus, const char *id)
 	if (!gpu_id_parse(id, uuid) || find(gpus, uuid))
 		return 0;
 	if (gpus->listed || gpus->n >= GPUS_MAX) {
-		region_remove(&gpus->root, id);
+		remove_folder(gpus, id);
 		return 0;
 	}
 	struct gpu *gpu = add(gpus, uuid);
@@ -125,7 +133,7 @@ static int recall(struct gpus *gpus, const char *id)
 		return -ENOMEM;
 	if (open_gpu(gpus, gpu) == 0 && gpu->reserved == 0) {
 		gpu_close(gpu);
-		region_remove(&gpus->root, id);
+		remove_folder(gpus, id);
 		HASH_DEL(gpus->all, gpu);
 		gpus->n--;
 		free(gpu);
@@ -148,10 +156,15 @@ static int recall_all(struct gpus *gpus)
 
 int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const char *nvml)
 {
-	*gpus = (struct gpus){.loop = loop, .root = {-1, -1}};
+	*gpus = GPUS_NONE;
+	gpus->loop = loop;
+	gpus->freezer.root = &gpus->root;
 	int r = region_root_init(&gpus->root, state_dir);
-	if (r == 0)
+	if (r == 0) {
+		/* If it fails, stops by signal try it again. */
+		freezer_claim(&gpus->freezer);
 		r = list_devices(gpus, nvml);
+	}
 	if (r == 0)
 		r = recall_all(gpus);
 	if (r < 0) {
@@ -173,6 +186,7 @@ static void close_and_free(struct gpu *gpu)
 void gpus_deinit(struct gpus *gpus)
 {
 	hash_release(gpus->all, close_and_free);
+	freezer_deinit(&gpus->freezer);
 	folder_close(&gpus->root);
 	gpus->n = 0;
 }

@@ -10,6 +10,7 @@
 struct gpus {
 	struct loop *loop;
 	struct folder root;
+	struct freezer freezer;
 	bool listed;         /* by NVML, so there are no others */
 	char libraries[256]; /* folder of the driver's libraries; empty: where the loader finds them
 			      */
@@ -17,6 +18,8 @@ struct gpus {
 	unsigned n;
 	struct gpu *all; /* hash by uuid */
 };
+
+#define GPUS_NONE ((struct gpus){.root = {-1, -1}, .freezer = {.lock = -1}})
 
 /* Lists the GPUs, and opens the demand pages that an earlier agent left. @nvml: path; may be empty.
  * A node without NVML is no error. */
