@@ -155,10 +155,13 @@ static void print_verdict(void *data, const struct weir_verdict *v)
 	if (!a->list && v->eligible)
 		return;
 	fprintf(a->list ? stdout : stderr, "%s\t%s\t", v->kernel, weir_form_name(v->form));
-	if (v->eligible && v->save_fixed)
-		printf("yes\tsaves up to %u bytes plus %u per thread\n", v->save_fixed,
+	if (v->eligible && v->save_fixed) {
+		printf("yes\tsaves up to %u bytes plus %u per thread", v->save_fixed,
 		       v->save_per_thread);
-	else if (v->eligible)
+		if (v->save_spared)
+			printf(", on average %u bytes less", v->save_spared);
+		printf("\n");
+	} else if (v->eligible)
 		printf("yes\n");
 	else if (v->line)
 		fprintf(a->list ? stdout : stderr, "no\tline %u: %s\n", v->line, v->reason);

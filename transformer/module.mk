@@ -17,7 +17,7 @@ $(foreach f,$(TRANSFORM_FUZZERS),\
 
 fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/image/object-check.c
 
-TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object object-check save size tickets async)
+TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object object-check save shared size tickets async)
 UNIT_TESTS += $(TRANSFORM_TESTS)
 UNEMULATED += test-transform-size
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\

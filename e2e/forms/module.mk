@@ -1,5 +1,5 @@
 # The forms on the interpreter: any schedule of evictions must leave the same memory.
-FORMS_TESTS := test-forms test-forms-masks test-forms-async test-forms-odd
+FORMS_TESTS := test-forms test-forms-masks test-forms-async test-forms-odd test-forms-shared
 UNIT_TESTS += $(FORMS_TESTS)
 # An hour under qemu.
 UNEMULATED += test-forms

@@ -38,7 +38,7 @@ struct rewrite {
 	struct exit_barriers *exit_barriers; /* exit-barrier.h; or NULL */
 
 	struct safe *safe; /* safe-points, or NULL: no thread leaves inside a block */
-	uint32_t save_fixed, save_per_thread; /* save: see weir_verdict */
+	uint32_t save_fixed, save_per_thread, save_spared; /* save: see weir_verdict */
 };
 
 struct pass {

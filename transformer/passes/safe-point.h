@@ -29,17 +29,18 @@ struct safe {
 
 	/* From tickets.c. */
 	struct block *enter, *draw, *given, *leave;
+	struct block *next; /* behind the body */
 	struct variable *slots;
 	struct reg *ticket, *drawn;
 	struct reg *exit_count; /* what `leave` adds to words.left */
 	struct reg *saved;      /* in the last worker: number of saved blocks */
 };
 
-/* A save begins with a header: the serial of its launch if it holds a block (32 bits); at 8 how
- * long its ticket has run, in cycles, and the kind of this ticket. In the save of each group's
- * first worker, the group's words are there as well: at 16 the flag, at 24 the time of its next
- * poll (64 bits), and at 32 for each worker the kind and cycles of its last ticket. The kind of a
- * ticket is weir_persistent.kind plus its number of blocks. */
+/* A save begins with a header: the serial of its launch if it holds a block (32 bits); at 4 what
+ * kept.c notes (32 bits); at 8 how long its ticket has run, in cycles, and the kind of this ticket.
+ * In the save of each group's first worker, the group's words are there as well: at 16 the flag, at
+ * 24 the time of its next poll (64 bits), and at 32 for each worker the kind and cycles of its last
+ * ticket. The kind of a ticket is weir_persistent.kind plus its number of blocks. */
 #define SAFE_POINT_GROUP  16u
 #define SAFE_POINT_HEADER (32 + 8 * SAFE_POINT_GROUP)
 

@@ -121,6 +121,7 @@ static void tell(const struct rewriting *r, const struct diag *refusal)
 				       .reason = refusal->message,
 				       .save_fixed = r->rewrite.save_fixed,
 				       .save_per_thread = r->rewrite.save_per_thread,
+				       .save_spared = r->rewrite.save_spared,
 				       .is_straight = !refusal->error && r->rewrite.is_straight};
 
 	if (p->options->verdict)

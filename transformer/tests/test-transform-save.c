@@ -70,7 +70,7 @@ static void only_what_may_be_used_is_saved(void **state)
 			CALLING FREE KERNEL("naming", "st.shared.u32 [small], r; call nobody, ();");
 	static const char alone[] =
 		HEAD ".shared .align 16 .b8 small[512]; .shared .align 16 .b8 large[1024];\n" FREE
-			KERNEL("naming", "st.shared.u32 [small], r;");
+			KERNEL("naming", "red.shared.add.u32 [small], r;");
 	static const char local[] =
 		HEAD FREE KERNEL("local", ".local .align 4 .b8 mine[40]; st.local.u32 [mine], r;");
 	struct saves saves;
@@ -139,7 +139,7 @@ static char *with_variables(unsigned n, const char *in_loop, const char *others)
 
 static void too_many_variables_are_refused(void **state)
 {
-	static const char naming[] = "st.shared.u32 [shared_%u], r;\n";
+	static const char naming[] = "red.shared.add.u32 [shared_%u], r;\n";
 	static const unsigned too_many[] = {65, 70, 5000};
 	struct saves saves;
 	char *text;

@@ -50,6 +50,9 @@ struct weir_verdict {
 	/* Resumable: a worker's save has save_fixed + save_per_thread * threads bytes plus dynamic
 	 * shared memory. Both 0: nothing is ever saved. */
 	uint32_t save_fixed, save_per_thread;
+	/* Bytes of these that are shared memory that need not be saved, as the mean over the loop
+	 * heads where a block may begin to leave. */
+	uint32_t save_spared;
 	/* The kernel has no loops and calls only functions of the driver. So its blocks never wait
 	 * for each other, whatever the program's intent. False if it was refused. */
 	bool is_straight;

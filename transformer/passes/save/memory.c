@@ -102,6 +102,7 @@ void save_measure_memory(struct saver *s)
 	if (s->variables.n > SAVE_VARIABLES_MAX)
 		pass_refuse(s->rewrite, s->f->at, "more than %u variables to save",
 			    SAVE_VARIABLES_MAX);
+	kept_find(s);
 	for (unsigned k = 0; k < s->variables.n; k++) {
 		const struct variable *v = s->variables.list[k];
 
@@ -201,6 +202,8 @@ static void copy_local(struct cursor *at, bool saves, struct saver *s, const str
 void save_copy_memory(struct cursor *at, bool saves, struct saver *s, const struct slot *slot)
 {
 	uint32_t offset = SAFE_POINT_HEADER, local = 4 + s->registers;
+	struct reg *which = kept_which(at, saves, s, slot);
+	struct block *behind;
 
 	for (unsigned k = 0; k < s->variables.n; k++) {
 		struct variable *v = s->variables.list[k];
@@ -209,10 +212,17 @@ void save_copy_memory(struct cursor *at, bool saves, struct saver *s, const stru
 			copy_local(at, saves, s, slot, v, local);
 			local += (uint32_t)round_up(v->size, 4);
 		} else {
+			behind = kept_unless(at, s, which, v);
 			copy_variable(at, saves, s, slot, v, offset);
+			if (behind)
+				cursor_place(at, behind);
 			offset += (uint32_t)round_up(v->size, 16);
 		}
 	}
-	if (s->variables.dynamic)
-		copy_dynamic(at, saves, s, slot);
+	if (!s->variables.dynamic)
+		return;
+	behind = kept_unless(at, s, which, s->variables.dynamic);
+	copy_dynamic(at, saves, s, slot);
+	if (behind)
+		cursor_place(at, behind);
 }

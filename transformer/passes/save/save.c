@@ -7,7 +7,7 @@
  *	enter		words.resume == serial and header == serial?  the ticket is SAFE_RESUME
  *	leave		the ticket is SAFE_RESUME?  restore;  header = 0
  *	point's leave	registers; a thread that leaves alone joins the exit barrier; final
- *	final		barrier; memory; barrier; header = serial; leave
+ *	final		barrier; memory that is needed; barrier; header = serial; leave
  *	restore		memory; barrier; into the loop of the safe point
  *	a loop's head	resuming inside this loop?  into the next loop, or to the point's resume
  *	point's resume	registers; the safe point
@@ -82,6 +82,7 @@ static void write_leaving(struct saver *s, struct safe_point *point)
 	edit_code(&at, "{ .reg .b32 %n; mov.u32 %n, %1; st.global.b32 [%0], %n; }", op_reg(place),
 		  op_int(point->number));
 	save_move_registers(&at, true, s, &slot, &s->alive[point->number]);
+	kept_note(&at, s, point);
 	if (!point->is_common)
 		exit_barrier_left(&at, s->rewrite);
 	edit_code(&at, "bra %0;", op_block(s->final));
@@ -157,6 +158,7 @@ static void write_enter(struct saver *s)
 		  "{ .reg .b32 %zero; mov.u32 %zero, 0;"
 		  "  st.shared.u32 [%0], %zero; st.shared.u32 [%0+4], %zero; }",
 		  op_variable(safe->watch));
+	kept_begin(&at, s);
 	drain_enter(&at, s->rewrite);
 	slot = save_slot(&at, s);
 	words = hidden64(&at, s->rewrite, HIDDEN(words));
@@ -347,6 +349,7 @@ static void run(struct rewrite *rewrite)
 	write_points(&s);
 	write_all_paths(&s, &at);
 	rewrite->save_per_thread = 4 + s.registers + s.locals;
+	rewrite->save_spared = s.spared;
 	rewrite->save_fixed = s.fixed + (WARP - 1) * rewrite->save_per_thread + 16;
 }
 

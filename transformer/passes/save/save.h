@@ -2,7 +2,7 @@
 /* A worker's save: what the threads of a block store when they leave, and load when they resume.
  *
  *	header		serial of the launch, 0: nothing saved; others (safe-point.h)
- *	shared memory	each variable
+ *	shared memory	each variable that some safe point needs (kept.c)
  *	T x 4 bytes	safe point
  *	T x 8 bytes	64-bit registers: first register of all threads, second register ...
  *	T x 4 bytes	other registers, likewise
@@ -17,6 +17,7 @@
 
 #include "passes/pass.h"
 #include "passes/safe-point.h"
+#include "passes/save/shared-live.h"
 
 #define SAVE_VARIABLES_MAX 64u
 
@@ -48,6 +49,10 @@ struct saver {
 	uint32_t wide, words;       /* 64-bit and other registers per thread */
 	uint32_t registers, locals; /* bytes per thread */
 	struct variable_set variables;
+	struct shared_live shared;
+	uint32_t varying;      /* kept.c: the variables that only some safe points need */
+	uint32_t spared;       /* bytes of them that need no saving: see weir_verdict */
+	struct variable *kept; /* shared word with what the block needs; NULL: none varies */
 };
 
 /* Registers that locate a thread's part of the save. */
@@ -74,7 +79,18 @@ void save_measure_memory(struct saver *saver);
 /* Copies to the save or from it; all threads together. */
 void save_copy_memory(struct cursor *at, bool saves, struct saver *saver, const struct slot *slot);
 
-/* registers.c, likewise; each thread on its own. */
+/* kept.c: drops variables that need not be saved. */
+void kept_find(struct saver *saver);
+/* For all threads, when a launch begins; for a thread that leaves. */
+void kept_begin(struct cursor *at, struct saver *saver);
+void kept_note(struct cursor *at, struct saver *saver, const struct safe_point *point);
+/* The set of varying variables that the block saves or has saved; NULL: none varies. */
+struct reg *kept_which(struct cursor *at, bool saves, struct saver *saver, const struct slot *slot);
+/* To the block that is returned if @v is not in the set. It is to be placed; NULL: @v always is. */
+struct block *kept_unless(struct cursor *at, struct saver *saver, struct reg *which,
+			  const struct variable *v);
+
+/* registers.c, as memory.c; each thread on its own. */
 void save_measure_registers(struct saver *saver);
 void save_move_registers(struct cursor *at, bool saves, struct saver *saver,
 			 const struct slot *slot, const struct alive *alive);

@@ -1,6 +1,7 @@
 /* The blocks of a ticket, one after the other. */
 #include "passes/async/async.h"
 #include "passes/hidden.h"
+#include "passes/safe-point.h"
 #include "passes/save/drain.h"
 #include "passes/tickets/frame.h"
 
@@ -167,6 +168,10 @@ void segment_next(struct frame *fr)
 	if (fr->rewrite->needs_warps &&
 	    (fr->rewrite->exits_at_barrier || fr->rewrite->reconvergence))
 		edit_code(&at, "bar.warp.sync 0xffffffff;");
+	if (fr->rewrite->safe) {
+		fr->rewrite->safe->next = edit_new_block(fr->f);
+		cursor_place(&at, fr->rewrite->safe->next);
+	}
 	for (unsigned k = 0; k < 3 && fr->axis[k]; k++)
 		edit_code(&at, "add.u32 %0, %0, %1;", op_reg(fr->axis[k]),
 			  hidden32(&at, fr->rewrite, HIDDEN(step) + 4 * k));
