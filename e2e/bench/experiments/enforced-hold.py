@@ -24,6 +24,7 @@ NEEDS = ("gpu", "root")
 SIMULATED = True
 
 HOLD_SECONDS = 10
+AGAIN_SECONDS = 3  # of the second one, which stops the process at once: what runs at its begin is a larger part of it
 BEFORE_END = 0.02  # of a hold: the count is read then
 STAYS, FIGHTS = "does not leave", "ends its stops"
 WAYS = {STAYS: "", "passes by all gates": "gates", "clears its hold word": "hold", FIGHTS: "stop"}
@@ -47,7 +48,7 @@ def counting(bench, name):
 
 
 def length(bench):
-    return HOLD_SECONDS if not bench.node.simulated else 3
+    return HOLD_SECONDS if not bench.node.simulated else AGAIN_SECONDS
 
 
 def bits(page, last, begin, seconds):
@@ -68,10 +69,9 @@ def ran_for(moved):
     return max((i + 1 for i, moves in enumerate(moved) if moves), default=0) / 10
 
 
-def hold(bench, page, number, rate):
-    """The part of a hold for which the kernel runs, per cent; for each 100 us of its first second whether it does; and
-    when that began, as time.time(). All since just before the agent was asked."""
-    seconds = length(bench)
+def hold(bench, page, number, rate, seconds):
+    """The part of a hold of @seconds for which the kernel runs, per cent; for each 100 us of its first second whether it
+    does; and when that began, as time.time(). All since just before the agent was asked."""
     before, began, asked = page.count, time.time(), time.monotonic()
     bench.node.ask(command="hold", client=number, seconds=seconds)
     moved = bits(page, before, asked, min(1.0, seconds - BEFORE_END))
@@ -99,7 +99,7 @@ def disobey(bench, name):
     with counting(bench, name) as (client, page):
         number = number_of(bench, client)
         rate = page.moves(0.5) / 0.5
-        part, moved, _ = hold(bench, page, number, rate)
+        part, moved, _ = hold(bench, page, number, rate, length(bench))
         bench.report.judge(f"{RUNS}, {name}", part, BOUNDS[RUNS], f"{rate:.0f} counts/s before")
         bench.report.judge(f"{STOPPED}, {name}", ran_for(moved), BOUNDS[STOPPED])
         bench.report.add(f"counted by the driver, {name}", counts(bench, number) or "nothing")
@@ -113,9 +113,9 @@ def fight(bench):
     with counting(bench, FIGHTS) as (client, page):
         number = number_of(bench, client)
         rate = page.moves(0.5) / 0.5
-        first, moved, began = hold(bench, page, number, rate)
+        first, moved, began = hold(bench, page, number, rate, length(bench))
         at = seen(bench, client.process.pid)
-        again, _, _ = hold(bench, page, number, rate)
+        again, _, _ = hold(bench, page, number, rate, AGAIN_SECONDS)
     if not at:
         return first, again, None, None
     seen_after = 1000 * (at[0] - began)

@@ -19,7 +19,7 @@ SECONDS_EACH = 6  # at most on average, a start and a death
 GIVE_UP = 2  # a LOW that did not die as it should, so often
 RUNS_S = 0.3  # from the launch of LOW's kernel to the death, dying.py's AFTER_NS
 EARLY_S = 0.05  # a death may come so much sooner than this program thinks
-AFTER_S = 0.7  # from LOW's end to the next one
+AFTER_S = 0.4  # from LOW's end to the next one; what comes later counts as while that starts
 PHASES = ("starts", "runs", "dies")
 # Requests are short and come often, so that one is on its way at any moment.
 REQUESTS = ("--kernels", "2", "--gap-min-us", "300", "--gap-max-us", "700")
