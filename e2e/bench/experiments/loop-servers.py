@@ -258,5 +258,9 @@ PARTS = {"store": store, "shares": shares, "leaves": leaves, "faults": faults_ar
 
 def run(bench):
     pool_of(bench)
-    for part in bench.part_of(tuple(PARTS)):
+    parts = bench.part_of(tuple(PARTS))
+    if bench.node.simulated and len(parts) == len(PARTS):
+        # e2e/loop/overruns.sh has it there. A second of a loop's own turns takes ten and more.
+        parts = [part for part in parts if part != "monopoly"]
+    for part in parts:
         PARTS[part](bench)
