@@ -160,7 +160,7 @@ survives_interruption() {
 check "spatial: an interrupted run keeps and judges its figures" survives_interruption
 all loops loop-points loop-ports loop-io loop-servers loop-servers-timeslice
 judges_faults() { # EXPERIMENT MORE
-    test "$(jq '[.rows[] | select(.bound == "must hold")] | length' "$tmp/out/$1.json")" = $((9 + $2))
+    test "$(jq '[.rows[] | select(.bound == "must hold")] | length' "$tmp/out/$1.json")" = $((8 + $2))
 }
 check "loops: each fault around a server is judged" judges_faults loop-servers 0
 check "loops: and without MPS, as the end of another server is" judges_faults loop-servers-timeslice 1
