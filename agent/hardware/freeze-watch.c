@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/log.h"
 
 /* @agent: a pidfd. */
 static _Noreturn void watch(const char *state, int agent)
@@ -27,8 +29,11 @@ static _Noreturn void watch(const char *state, int agent)
 		;
 	struct folder root = {open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), -1};
 	struct freezer freezer = {&root, -1};
-	if (root.dir >= 0)
-		freezer_claim(&freezer);
+	int r = root.dir < 0 ? -errno : freezer_claim(&freezer);
+	if (r < 0 && r != -EAGAIN)
+		log_warning("what the agent had stopped by a signal stays stopped until the next "
+			    "agent starts: %s",
+			    strerror(-r));
 	_exit(0);
 }
 

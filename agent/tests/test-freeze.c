@@ -1,5 +1,5 @@
-/* Who stops processes by signal, and who lets them go on. Children of the test play agents that are
- * killed, each with the process beside it. */
+/* Only the process that holds the lock may stop clients by SIGSTOP. When it is killed, they get
+ * SIGCONT. In these tests, child processes take the place of agents, each with its weir-freeze. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -238,15 +238,29 @@ static void test_the_next_agent(void **unused)
 	assert_false(is_stopped() || is_noted());
 }
 
+/* Then no agent and no weir-freeze is left, and the client runs. */
+static void end_with(struct agent *agent)
+{
+	if (agent)
+		kill_agent(agent);
+	await_others(NULL);
+	assert_false(is_stopped() || is_noted());
+}
+
+/* @agent is the only one left, and has stopped the client. */
+static void assert_stopped_by(struct agent *agent)
+{
+	await_others(agent);
+	assert_true(is_stopped() && is_noted());
+}
+
 static void test_killed(void **unused)
 {
 	(void)unused;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct agent agent = start_agent();
 		await_stop(&agent);
-		kill_agent(&agent);
-		await_others(NULL);
-		assert_false(is_stopped() || is_noted());
+		end_with(&agent);
 	}
 }
 
@@ -262,12 +276,9 @@ static void test_killed_and_followed(void **unused)
 		kill_agent(&agent);
 		agent = start_agent();
 		await_stop(&agent);
-		await_others(&agent);
-		assert_true(is_stopped() && is_noted());
+		assert_stopped_by(&agent);
 	}
-	kill_agent(&agent);
-	await_others(NULL);
-	assert_false(is_stopped() || is_noted());
+	end_with(&agent);
 }
 
 /* The process beside the former agent does not run until the next one has stopped the client. */
@@ -284,11 +295,8 @@ static void test_a_late_one(void **unused)
 	struct agent next = start_agent();
 	await_stop(&next);
 	assert_int_equal(kill(late, SIGCONT), 0);
-	await_others(&next);
-	assert_true(is_stopped() && is_noted());
-	kill_agent(&next);
-	await_others(NULL);
-	assert_false(is_stopped() || is_noted());
+	assert_stopped_by(&next);
+	end_with(&next);
 }
 
 /* Each agent is killed at another time, also while it starts, stops the client or lets it go on. */
@@ -303,14 +311,10 @@ static void test_killed_at_any_time(void **unused)
 			continue;
 		agent = start_agent();
 		await_stop(&agent);
-		await_others(&agent);
-		assert_true(is_stopped() && is_noted());
-		kill_agent(&agent);
-		await_others(NULL);
-		assert_false(is_stopped() || is_noted());
+		assert_stopped_by(&agent);
+		end_with(&agent);
 	}
-	await_others(NULL);
-	assert_false(is_stopped() || is_noted());
+	end_with(NULL);
 }
 
 static int make_state(void **unused)
