@@ -243,7 +243,7 @@ class Killed:
         self.wrong, self.count = [], 0
 
     def accounts(self):
-        return len(list((self.node.folder / "state" / "memory").glob("account-*")))
+        return len(list((self.node.state / "memory").glob("account-*")))
 
     def left(self, pid):
         """What is left of a process, beside HIGH."""

@@ -3,6 +3,7 @@ ids."""
 
 import contextlib
 import dataclasses
+import fcntl
 import glob
 import json
 import os
@@ -10,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -17,6 +19,8 @@ import time
 LEVELS = ("low", "normal", "high", "critical")
 CGROUP = "weir-bench"
 UID_BASE = 64000
+MEMORY_FREE = 1 << 30
+SET_FLAGS = 0x40086602  # FS_IOC_SETFLAGS of linux/fs.h
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +39,20 @@ class Tenant:
 
 class Failure(RuntimeError):
     """An experiment cannot go on; the message says why."""
+
+
+def memory_folder():
+    """A folder on a tmpfs with room for a simulated GPU's memory, or None."""
+    path = pathlib.Path("/dev/shm")
+    return path if path.is_mount() and shutil.disk_usage(path).free > MEMORY_FREE else None
+
+
+def remove_tree(folder):
+    """Immutable files, too: on a tmpfs the agent's pages are."""
+    for path in folder.rglob("demand-*"):
+        with open(path) as page, contextlib.suppress(OSError):
+            fcntl.ioctl(page, SET_FLAGS, struct.pack("l", 0))
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Cgroups:
@@ -189,8 +207,11 @@ class Node:
         self.bundle, self.simulated = pathlib.Path(bundle), simulated
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"weir-{name}-"))
         self.folder.chmod(0o755)
-        (self.folder / "simulation").mkdir(0o777)
-        (self.folder / "simulation").chmod(0o777)  # clients may be other users
+        # The agent wants a tmpfs: pages of a disk's file, which processes share, make them wait for the disk.
+        self.memory = pathlib.Path(tempfile.mkdtemp(prefix=f"weir-{name}-", dir=memory_folder() or self.folder))
+        self.memory.chmod(0o755)
+        (self.memory / "simulation").mkdir(0o777)
+        (self.memory / "simulation").chmod(0o777)  # clients may be other users
         self.tenants = [*(Tenant(level, level) for level in LEVELS), *tenants]
         self.identities = identities([tenant.name for tenant in self.tenants])
         self.clients, self.agent, self.mps = [], None, None
@@ -211,7 +232,8 @@ class Node:
         self.identities.close()
 
     def remove(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.memory, self.folder):
+            remove_tree(folder)
 
     # Clients
 
@@ -241,7 +263,7 @@ class Node:
             env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(sms)
         if self.simulated:
             env["LD_LIBRARY_PATH"] = str(self.bundle / "simcuda")
-            env["WEIR_SIM_DIR"] = str(self.folder / "simulation")
+            env["WEIR_SIM_DIR"] = str(self.memory / "simulation")
         if weir:
             env["LD_PRELOAD"] = str(self.bundle / "lib" / "libweir.so")
             env["WEIR_SOCKET"] = str(self.socket)
@@ -299,13 +321,17 @@ class Node:
 
     def simulate(self, config):
         """How the simulated GPU behaves. Takes effect when no process uses it any more."""
-        (self.folder / "simulation" / "config").write_text(config)
+        (self.memory / "simulation" / "config").write_text(config)
 
     # The agent
 
     @property
     def socket(self):
         return self.folder / "agent.sock"
+
+    @property
+    def state(self):
+        return self.memory / "state"
 
     def rule(self, tenant):
         more = f"      share: {tenant.share}\n" if tenant.share else ""
@@ -321,7 +347,8 @@ class Node:
         rules = "".join(self.rule(tenant) for tenant in self.tenants)
         path.write_text(
             f"socket: {self.socket}\n"
-            f"stateDir: {self.folder}/state\n"
+            f"stateDir: {self.state}\n"
+            f"compile:\n  cacheDir: {self.folder}/cache\n"
             f"control:\n  socket: {self.folder}/control.sock\n"
             'metrics:\n  address: ""\n'
             f"{self.scheduling}standalone:\n  rules:\n{rules}"
@@ -329,7 +356,7 @@ class Node:
         return path
 
     def start_agent(self):
-        (self.folder / "state").mkdir(exist_ok=True)
+        self.state.mkdir(exist_ok=True)
         env = self.environment(False, self.agent_under_mps)
         if self.agent_log_level:
             env["WEIR_LOG"] = self.agent_log_level
@@ -400,7 +427,8 @@ class Node:
     def renew_agent(self):
         """Starts an agent with an empty cache of compiled kernels."""
         self.stop_agent()
-        shutil.rmtree(self.folder / "state", ignore_errors=True)
+        for folder in (self.state, self.folder / "cache"):
+            remove_tree(folder)
         self.ensure_agent()
 
     def kill_agent(self):
