@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#define END_NS 20000u /* of a kernel whose blocks have left */
+
 struct loops loops_table[CLIENTS_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all tables; not on the launch path */
@@ -116,8 +118,22 @@ EXPORT int weir_loops_words(CUstream handle, struct weir_loop_words *out)
 	return 0;
 }
 
-/* All blocks have told that they leave. The worker would see the end of the kernel up to a tick
- * later, and lower levels would wait for that. */
+/* Its blocks have told that they leave, and the driver sees the end some microseconds later. The
+ * GPU may also have switched to another process before it came. Until then the kernel is work: two
+ * processes in short slices stand still while both have some, even these last instructions. */
+static bool ends_soon(CUstream handle)
+{
+	uint64_t until = client_now() + END_NS;
+	CUresult result = CUDA_ERROR_NOT_READY;
+
+	/* A query would end other threads' captures. */
+	while (!atomic_load(&capture_count) && result == CUDA_ERROR_NOT_READY &&
+	       client_now() < until)
+		result = real(cuStreamQuery)(handle);
+	return result == CUDA_SUCCESS;
+}
+
+/* The worker would see the end up to a tick later, and lower levels would wait for that. */
 EXPORT void weir_loops_left(CUstream handle)
 {
 	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
@@ -125,6 +141,8 @@ EXPORT void weir_loops_left(CUstream handle)
 	if (!stream)
 		return;
 	struct progress issued = stream_progress(stream);
+	if (!ends_soon(handle))
+		return;
 	stream_completed(stream, &issued);
 	demand_end(stream->client);
 }

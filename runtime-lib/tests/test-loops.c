@@ -191,8 +191,41 @@ static bool is_demanded(void)
 	return atomic_load(&agent.demand[0]->word) != 0;
 }
 
-/* The driver has not seen the end of the kernel yet, and the next launch is expected soon. */
+/* Although the next launch is expected soon. */
 static void demand_ends_when_a_loop_has_left(void **state)
+{
+	struct weir_loop_state loop = {.size = sizeof(loop)};
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	assert_true(eventually(!is_demanded()));
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	for (int i = 0; i < 3; i++) {
+		driver->streams_busy = driver->events_busy = 1;
+		launch(n, HIGH, 0x9000);
+		assert_true(is_demanded());
+		atomic_store(&demand_of(client)->gap, 90000);
+		driver->streams_busy = driver->events_busy = 0;
+		weir_loops_left(STREAM(n, HIGH));
+		assert_false(is_demanded());
+		assert_int_equal(atomic_load(&agent.status->outstanding), 0);
+	}
+	/* Other work of the client goes on. */
+	driver->streams_busy = driver->events_busy = 1;
+	launch(n, LOW, 0x9100);
+	driver->streams_busy = driver->events_busy = 0;
+	weir_loops_left(STREAM(n, HIGH));
+	driver->streams_busy = driver->events_busy = 1;
+	assert_true(is_demanded());
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(eventually(!is_demanded()));
+	weir_loops_end(STREAM(n, HIGH), &loop);
+	context_gone(n);
+}
+
+/* Its blocks say that they leave, and the GPU switches to another process before they have ended.
+ */
+static void a_loop_has_work_until_its_kernel_has_ended(void **state)
 {
 	struct weir_loop_state loop = {.size = sizeof(loop)};
 
@@ -201,22 +234,15 @@ static void demand_ends_when_a_loop_has_left(void **state)
 	assert_true(eventually(!is_demanded()));
 	driver->streams_busy = driver->events_busy = 1;
 	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
-	for (int i = 0; i < 3; i++) {
-		launch(n, HIGH, 0x9000);
-		assert_true(is_demanded());
-		atomic_store(&demand_of(client)->gap, 90000);
-		weir_loops_left(STREAM(n, HIGH));
-		assert_false(is_demanded());
-		assert_int_equal(atomic_load(&agent.status->outstanding), 0);
-	}
-	/* Other work of the client goes on. */
-	launch(n, LOW, 0x9100);
 	launch(n, HIGH, 0x9000);
 	weir_loops_left(STREAM(n, HIGH));
+	weir_loops_end(STREAM(n, HIGH), &loop);
+	usleep(50000);
 	assert_true(is_demanded());
+	assert_int_equal(atomic_load(&agent.status->outstanding), 1);
 	driver->streams_busy = driver->events_busy = 0;
 	assert_true(eventually(!is_demanded()));
-	weir_loops_end(STREAM(n, HIGH), &loop);
+	assert_true(eventually(!atomic_load(&agent.status->outstanding)));
 	context_gone(n);
 }
 
@@ -275,6 +301,7 @@ int main(void)
 		cmocka_unit_test(the_time_of_loops_is_what_they_say),
 		cmocka_unit_test(a_stopped_loop_does_not_run),
 		cmocka_unit_test(demand_ends_when_a_loop_has_left),
+		cmocka_unit_test(a_loop_has_work_until_its_kernel_has_ended),
 		cmocka_unit_test(a_forked_child_has_no_loops),
 	};
 

@@ -30,10 +30,10 @@ TIMEOUT = 120
 # TPACF's points and passes: about ALONE in its two loops. The CPU, too, computes the result.
 ANGLES, PASSES = 14 << 10, 600
 # Grep's files, of 1 MiB each on average, and passes over them: half a second or more alone, as one that ends a turn of 10 ms
-# before another must make little difference. As many threads read as the library has. BUFFERS: of 1 MiB; two for each of these
-# threads, so that those of eight loops are in the processors' caches. A loop that has the machine alone is quicker with the 64
-# of loop-ports, and eight are slower with them: that is told, too.
-FILES, TIMES, BUFFERS, MANY_BUFFERS = 2048, 10, 24, 64
+# before another must make little difference. As many threads read as the library has: 12. BUFFERS: of 1 MiB; so few that those
+# of eight loops are in the processors' caches. A loop that has the machine alone is quicker with the 64 of loop-ports, and
+# eight are slower with them: that is told, too.
+FILES, TIMES, BUFFERS, MANY_BUFFERS = 2048, 10, 16, 64
 WAITS = "the library's spin_us"
 SPIN = 0  # loops wait as the library has it: threads of several that never sleep would take the processors from each other
 

@@ -45,12 +45,18 @@ def file_of(bench, name):
     return pathlib.Path("/dev/shm") / f"{bench.node.folder.name}-{name}"
 
 
+def can_be_stopped(bench, known):
+    """Itself, or the MPS server of its level."""
+    servers = [server for gpu in bench.node.gpus() for server in gpu.get("servers", ())]
+    return known["hardwarePreemption"] or any(one["hardwarePreemption"] and one["level"] == known["level"] for one in servers)
+
+
 def number_of(bench, client):
     """The agent's number of the client, once it has hardware preemption."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         for known in bench.node.status():
-            if known["pid"] == client.process.pid and known["hardwarePreemption"]:
+            if known["pid"] == client.process.pid and can_be_stopped(bench, known):
                 return known["client"]
         time.sleep(0.05)
     raise Failure("the client has no hardware preemption")

@@ -2,9 +2,9 @@
 level, the witness, answers its own client. In the mode mps each level has an MPS server of its own: a process that is killed
 in a kernel takes others of its MPS server with it, and no others.
 
-The witness's p99 during a fault counts against its p99 without any. What the programs of a fault cost others by being there
-is no fault: so the same programs come and go without one, too. And the GPU must change between levels all the time: a third
-server, the neighbour, answers a client in both."""
+The witness's p99 during a fault counts against its p99 just before. What the programs of a fault cost others by being there
+is no fault: so the same programs come and go without it, as often. And the GPU must change between levels all the time: a
+third server, the neighbour, answers a client in both."""
 
 import contextlib
 import dataclasses
@@ -28,8 +28,7 @@ SERVICE = "echo"
 ENDLESS = 600  # seconds; they are stopped
 START_S = 20  # until a server starts: an MPS server takes no clients for a while when one was killed
 LEFT_S = 10  # until nothing is left of a fault
-CALM_S = 4  # of the witness without faults, at least
-FAULT_S = 2  # of a fault, which is repeated meanwhile
+FAULT_S = 3  # of a fault, which is repeated meanwhile, and of its programs without it
 WITNESS_RATE = 1000  # requests a second to it
 CONNECTIONS = 4  # of clients that behave
 FIRST = 1 << 16  # number of the first connection of those that do not
@@ -186,32 +185,24 @@ def wide_server(bench):
         yield server
 
 
-def behave(scene):
-    """What faults do, without a fault."""
-    bench = scene.bench
-    scene.server.ask()
-    with wide_server(bench):
-        result = pathlib.Path(ports.files(bench)) / "result"
-        grep = write_to(bench, result)
-    copy, copied = start_copy(bench, pick(bench, 1 << 16, WHOLE))
-    copy.result(ports.TIMEOUT)
-    good = grep.process.returncode == 0 and result.stat().st_size > 0 and copied.stat().st_size > 0
-    for path in (result, copied):
-        path.unlink(missing_ok=True)
-    return good
+# Faults. Each returns whether it went as it must, and what happened, in words. Not @wrong: its programs come and go, but do
+# nothing wrong.
 
 
-# Faults. Each returns whether it went as it must, and what happened, in words.
-
-
-def resets(scene):
+def resets(scene, wrong):
+    if not wrong:
+        return True, ports.shown(scene.server.ask())
     wanted = pick(scene.bench, 90, RESETS)
     done = scene.server.rude("reset", iterations=wanted, connections=min(wanted, RESETS_AT_A_TIME)).result()
     return done["done"] == wanted, f"{wanted} in {done['seconds']:.2f} s, then {ports.shown(scene.server.ask())}"
 
 
-def full_disk(scene):
+def full_disk(scene, wrong):
     """A device that is always full, and a disk."""
+    if not wrong:
+        result = pathlib.Path(ports.files(scene.bench)) / "result"
+        done = [write_to(scene.bench, result).process.returncode for _ in range(2)]
+        return done == [0, 0] and result.stat().st_size > 0, "two results"
     found = {"/dev/full": write_to(scene.bench, "/dev/full").last_words()}
     with small_disk(scene.bench) as folder:
         if folder:
@@ -220,18 +211,24 @@ def full_disk(scene):
     return told, "; ".join(f"{where}: {words}" for where, words in found.items())
 
 
-def killed_clients(scene):
+def killed_clients(scene, wrong):
     server = scene.server
     for _ in range(KILLS):
         client = ports.start_asking(scene.bench, SERVICE, server.port, ENDLESS, KILLED_CONNECTIONS, first=FIRST)
         client.wait_ready()
         time.sleep(0.2)
-        client.kill()
+        if wrong:
+            client.kill()
+        else:
+            client.stop()
+            client.result(ports.TIMEOUT)
     return True, f"{KILLS} with {KILLED_CONNECTIONS} connections, then {ports.shown(server.ask())}"
 
 
-def slow_clients(scene):
+def slow_clients(scene, wrong):
     """They send a byte and stop, and later the rest."""
+    if not wrong:
+        return True, "; ".join(ports.shown(scene.server.ask()) for _ in range(2))
     server, wanted = scene.server, pick(scene.bench, 200, SLOW)
     before, alone = server.descriptors(), server.ask()
     slow = server.rude("stop", connections=wanted)
@@ -245,8 +242,10 @@ def slow_clients(scene):
     return there == answered == wanted, told
 
 
-def narrow_clients(scene):
+def narrow_clients(scene, wrong):
     with wide_server(scene.bench) as server:
+        if not wrong:
+            return True, ports.shown(server.ask())
         before, connections = server.descriptors(), pick(scene.bench, 2, CRAWLING)
         done = server.rude("crawl", connections=connections).result()
         clean = until(lambda: server.descriptors() <= before)
@@ -254,7 +253,7 @@ def narrow_clients(scene):
     return done["done"] == connections and clean, told
 
 
-def killed_servers(scene):
+def killed_servers(scene, wrong):
     """In the middle of requests, one after the other."""
     for _ in range(pick(scene.bench, 1, KILLS)):
         with contextlib.ExitStack() as stack:
@@ -262,13 +261,31 @@ def killed_servers(scene):
             asking = ports.start_asking(scene.bench, SERVICE, victim.port, ENDLESS, CONNECTIONS)
             asking.wait_ready()
             time.sleep(seconds(scene.bench) / 2)
-            victim.client.kill()
-            asking.kill()  # it fails by itself, too, but perhaps later
+            if wrong:
+                victim.client.kill()
+                asking.kill()  # it fails by itself, too, but perhaps later
+            else:
+                asking.stop()
+                asking.result(ports.TIMEOUT)
     return True, f"{pick(scene.bench, 1, KILLS)} while they answer"
 
 
-def killed_copies(scene):
+def whole_copies(bench):
+    """As many, of shorter files."""
+    for _ in range(KILLS):
+        client, result = start_copy(bench, pick(bench, 1 << 16, WHOLE))
+        client.result(ports.TIMEOUT)
+        size = result.stat().st_size
+        result.unlink()
+        if not size:
+            return False, "a copy is empty"
+    return True, f"{KILLS} of {WHOLE >> 20} MiB"
+
+
+def killed_copies(scene, wrong):
     """Programs that read and write files, in the middle of it."""
+    if not wrong:
+        return whole_copies(scene.bench)
     bench, size = scene.bench, pick(scene.bench, 4 << 20, COPIED)
     done = []
     for _ in range(KILLS):
@@ -297,7 +314,8 @@ FAULTS = {
 
 @dataclasses.dataclass
 class Found:
-    """Of a fault, however often. @left: what is held behind it. @began, @ended: seconds of the machine's monotonic clock."""
+    """Of a fault, however often. @left: what is held behind it. @began, @ended: seconds of the machine's monotonic clock;
+    @calm: these two of its programs without it."""
 
     good: bool
     told: str
@@ -305,6 +323,7 @@ class Found:
     left: Held
     began: float
     ended: float
+    calm: tuple
 
 
 class Scene:
@@ -316,7 +335,7 @@ class Scene:
         stack.enter_context(many_descriptors(pick(bench, 1000, SLOW + 2000)))
         self.server = Server(bench, stack, LOW, files=pick(bench, 500, SLOW + 1000))
         self.witness = Server(bench, stack, HIGH, "kv")
-        rate = pick(bench, 50, WITNESS_RATE)
+        rate = pick(bench, 20, WITNESS_RATE)
         self.asking = ports.start_asking(bench, "kv", self.witness.port, ENDLESS, CONNECTIONS, rate, list=None)
         self.asking.wait_ready()
         self.neighbour = Server(bench, stack, NEIGHBOUR)
@@ -325,46 +344,53 @@ class Scene:
         self.server.ask()  # what the start and the first requests open and close does not count
         self.beside_slow = None
 
+    def held_at_rest(self):
+        """When what came before has closed its connections."""
+        held, end = None, time.monotonic() + LEFT_S
+        while held != (held := self.server.held()) and time.monotonic() < end:
+            time.sleep(0.1)
+        return held
+
     def is_clean(self, before):
         """A server that ended with another one of its MPS server holds nothing, and the agent does not know it."""
         left = self.server.held()
         return not left.holds_more(before) if self.server.lives else left.clients < before.clients
 
-    def try_fault(self, fault):
-        before, began = self.server.held(), time.monotonic()
-        good, n = True, 0
+    def repeat(self, fault, wrong):
+        """How it went, what happened, how often, and when it began and ended."""
+        began, good, n = time.monotonic(), True, 0
         while good and (n == 0 or time.monotonic() < began + pick(self.bench, 0, FAULT_S)):
             try:
-                good, told = fault(self)
+                good, told = fault(self, wrong)
             except Failure as failure:
                 good, told = False, str(failure)
             n += 1
-        told = told if n == 1 else f"{n} times: {told}"
-        clean = until(lambda: self.is_clean(before))
-        return Found(good and clean, told, before, self.server.held(), began, time.monotonic())
+        return good, told if n == 1 else f"{n} times: {told}", (began, time.monotonic())
 
-    def try_without(self):
-        """The programs of the faults, without a fault. Returns when they began."""
-        if self.bench.node.simulated:  # its times say nothing
-            calm = time.monotonic()
-            time.sleep(0.3)
-            return calm
-        behave(self)  # the driver compiles the kernels of a program that it does not know yet, which takes up to 30 s
-        calm, good = time.monotonic(), True
-        while good and (good := behave(self)) and time.monotonic() < calm + CALM_S:
-            pass
-        self.bench.report.holds("the programs of the faults, without a fault", good, "end well" if good else "do not end well")
-        return calm
+    def try_without(self, name, fault):
+        """When the programs of the fault came and went without it."""
+        if not self.bench.node.simulated:
+            fault(self, False)  # the driver compiles the kernels of a program that it does not know yet, for up to 30 s
+        good, told, when = self.repeat(fault, False)
+        if not good:
+            self.bench.report.holds(f"the programs of '{name}', when nothing goes wrong", good, told)
+        return when
+
+    def try_fault(self, name, fault):
+        calm = self.try_without(name, fault)
+        before = self.held_at_rest()
+        good, told, when = self.repeat(fault, True)
+        clean = until(lambda: self.is_clean(before))
+        return Found(good and clean, told, before, self.server.held(), *when, calm)
 
     def try_all(self):
-        """What it found, by fault; the requests of the witness's client; when those without a fault began."""
-        calm = self.try_without()
-        found = {name: self.try_fault(fault) for name, fault in FAULTS.items()}
+        """What it found, by fault; the requests of the witness's client."""
+        found = {name: self.try_fault(name, fault) for name, fault in FAULTS.items()}
         for client in (self.asking, self.busy):
             client.stop()
         if self.neighbour.lives:
             self.busy.result(ports.TIMEOUT)
-        return found, ports.requests_of(self.asking.result(ports.TIMEOUT)), calm
+        return found, ports.requests_of(self.asking.result(ports.TIMEOUT))
 
 
 def times(requests, began, ended):
@@ -377,18 +403,18 @@ def shown(us):
 
 
 def show_witness(bench, what, us, calm, bound):
-    told = f"{shown(us)}; the same programs without a fault {shown(calm)}; a third server answers meanwhile in both"
+    told = f"{shown(us)}; the same programs without it {shown(calm)}; a third server answers meanwhile in both"
     bench.report.judge(f"{what}: p99 of a server above against without", quantile(us, 0.99) / quantile(calm, 0.99), bound, told)
 
 
-def show(bench, scene, found, requests, calm, bound):
+def show(bench, scene, found, requests, bound):
     where = "an MPS server for each level" if bench.mode == MPS else "no MPS"
-    undisturbed = times(requests, calm, min(one.began for one in found.values()))
     for name, one in found.items():
         meanwhile, what = times(requests, one.began, one.ended), f"{name} ({where})"
         bench.report.holds(what, one.good and bool(meanwhile), one.told, f"before: {one.before}; after: {one.left}")
-        if meanwhile and undisturbed:
-            show_witness(bench, what, meanwhile, undisturbed, bound)
+        calm = times(requests, *one.calm)
+        if meanwhile and calm:
+            show_witness(bench, what, meanwhile, calm, bound)
     what, lives = f"another server of the killed servers' level ({where})", scene.server.lives
     told = "lives on" if lives else f"ends with them: {scene.server.client.last_words()}"
     if bench.mode == MPS:
