@@ -253,7 +253,7 @@ def monopoly(bench):
     monopolies.run(bench, BOUNDS["answered above a monopolist"])
 
 
-PARTS = {"store": store, "shares": shares, "leaves": leaves, "faults": faults_around, "monopoly": monopoly, "servers": consolidate}  # of --parts
+PARTS = {"store": store, "shares": shares, "leaves": leaves, "faults": faults_around, "servers": consolidate, "monopoly": monopoly}  # of --parts
 
 
 def run(bench):
