@@ -57,6 +57,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->handle = handle;
 	stream->per_thread = per_thread;
 	stream->of_loop = false;
+	stream->uncounted = 0;
 	stream->client = client;
 	stream->begun = stream->issued = stream->completed = 0;
 	stream->predicted = stream->executed = stream->unknown = 0;

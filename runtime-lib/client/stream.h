@@ -71,6 +71,10 @@ struct stream {
 	} sliced;              /* launch/sliced.h */
 	_Atomic int capturing; /* a capture began in this stream */
 
+	/* When to look whether the stream has work that is not counted; 0: it has none
+	 * (launch/uncounted.h). */
+	_Atomic uint64_t uncounted;
+
 	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
 	_Atomic uint32_t life;    /* how many streams have had this record */
 	struct stream *next;      /* in the bucket */

@@ -41,6 +41,7 @@ struct tick {
 	bool flying;    /* launches in forms are in flight */
 	bool forms;     /* kernels' forms are to be made or launched; */
 	bool awaited;   /* a launch waits for them */
+	bool uncounted; /* the client may have work that is not counted */
 	bool due;       /* the moment has come for which a row asked by @alarm */
 	uint64_t alarm; /* ns until the next look at the latest; 0: any */
 

@@ -188,6 +188,7 @@ static bool wants_driver(const struct tick *tick)
 	bool soon = stale || tick->contended || tick->flying || tick->waited || tick->slo;
 
 	return (tick->samples && soon) || tick->rebinding || tick->forms || tick->due ||
+	       tick->uncounted ||
 	       (tick->totals.outstanding &&
 		(!tick->moved || stale || tick->contended || tick->hurried));
 }

@@ -31,6 +31,7 @@
 #include "launch/loops.h"
 #include "launch/preempt-slot.h"
 #include "launch/sliced.h"
+#include "launch/uncounted.h"
 #include "measure/predict.h"
 #include "memory/memory.h"
 #include "preempt/ahead.h"
@@ -82,6 +83,7 @@ const struct subsystem subsystems[] = {
 	{"priority", STATE(launch_order), .open = priority_open, .stream_made = priority_stream_made,
 	 .work = priority_work},
 	{"loops", STATE(loops), .fork = loops_fork},
+	{"uncounted", .look = uncounted_look, .drive = uncounted_drive},
 	{"start", STATE(start), .look = start_look, .work = start_work},
 	{"predict", .round = predict_work},
 	{"code", .fork = code_fork},

@@ -14,6 +14,7 @@
 #include "launch/kind.h"
 #include "launch/learn.h"
 #include "launch/preempt.h"
+#include "launch/uncounted.h"
 #include "launch/workers.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
@@ -253,8 +254,11 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	const struct level_binding *binding =
 		stream ? load_acquire(&stream->client->binding) : NULL;
 
-	if (!binding)
+	if (!binding) {
+		if (stream)
+			uncounted_launch(stream);
 		return;
+	}
 	uint64_t key = kernel_key(&call->geometry);
 	struct work work = {call, kind, kernel_find(key), key};
 	uint64_t predicted = predict(work.kernel, call);

@@ -3,6 +3,7 @@
 #include "client/stream-level.h"
 #include "gates/demand.h"
 #include "gates/gate.h"
+#include "launch/uncounted.h"
 
 #include "weir/base.h"
 
@@ -10,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define END_NS 20000u /* of a kernel whose blocks have left */
+#define ENDS_NS 100000u /* a kernel whose blocks have left has mostly ended then */
 
 struct loops loops_table[CLIENTS_MAX];
 
@@ -103,6 +104,7 @@ EXPORT int weir_loops_gate(CUstream handle, struct weir_loop_words *out)
 		return -EAGAIN;
 	/* A change of level waits until the launch before has ended, and this one may never end. */
 	stream_leave_marker(stream);
+	uncounted_end(stream);
 	gate_put(stream, binding, GATE_ALL);
 	say(out, binding);
 	return 0;
@@ -118,22 +120,9 @@ EXPORT int weir_loops_words(CUstream handle, struct weir_loop_words *out)
 	return 0;
 }
 
-/* Its blocks have told that they leave, and the driver sees the end some microseconds later. The
- * GPU may also have switched to another process before it came. Until then the kernel is work: two
- * processes in short slices stand still while both have some, even these last instructions. */
-static bool ends_soon(CUstream handle)
-{
-	uint64_t until = client_now() + END_NS;
-	CUresult result = CUDA_ERROR_NOT_READY;
-
-	/* A query would end other threads' captures. */
-	while (!atomic_load(&capture_count) && result == CUDA_ERROR_NOT_READY &&
-	       client_now() < until)
-		result = real(cuStreamQuery)(handle);
-	return result == CUDA_SUCCESS;
-}
-
-/* The worker would see the end up to a tick later, and lower levels would wait for that. */
+/* All blocks have told that they leave. The worker would see the end of the kernel up to a tick
+ * later, and lower levels would wait for that. If the GPU has switched to another process before
+ * that end, the kernel is work again. */
 EXPORT void weir_loops_left(CUstream handle)
 {
 	struct stream *stream = driver_ready() ? stream_find(handle, false) : NULL;
@@ -141,9 +130,8 @@ EXPORT void weir_loops_left(CUstream handle)
 	if (!stream)
 		return;
 	struct progress issued = stream_progress(stream);
-	if (!ends_soon(handle))
-		return;
 	stream_completed(stream, &issued);
+	uncounted_begin(stream, client_now() + ENDS_NS);
 	demand_end(stream->client);
 }
 

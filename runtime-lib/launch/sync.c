@@ -3,6 +3,7 @@
 #include "client/worker.h"
 #include "gates/demand.h"
 #include "gates/expect.h"
+#include "launch/uncounted.h"
 #include "memory/memory.h"
 
 struct finish {
@@ -25,6 +26,7 @@ static struct finish finish_begin(CUstream handle, bool per_thread, bool waits)
 static CUresult finish_end(const struct finish *finish, CUresult result)
 {
 	if (finish->stream && result == CUDA_SUCCESS) {
+		uncounted_end(finish->stream);
 		stream_completed(finish->stream, &finish->progress);
 		demand_settle(finish->stream->client);
 	}

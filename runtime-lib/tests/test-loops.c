@@ -225,7 +225,7 @@ static void demand_ends_when_a_loop_has_left(void **state)
 
 /* Its blocks say that they leave, and the GPU switches to another process before they have ended.
  */
-static void a_loop_has_work_until_its_kernel_has_ended(void **state)
+static void a_loop_that_does_not_end_has_work(void **state)
 {
 	struct weir_loop_state loop = {.size = sizeof(loop)};
 
@@ -237,6 +237,50 @@ static void a_loop_has_work_until_its_kernel_has_ended(void **state)
 	launch(n, HIGH, 0x9000);
 	weir_loops_left(STREAM(n, HIGH));
 	weir_loops_end(STREAM(n, HIGH), &loop);
+	assert_true(eventually(is_demanded()));
+	usleep(50000);
+	assert_true(is_demanded());
+	assert_int_equal(atomic_load(&agent.status->outstanding), 1);
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(eventually(!is_demanded()));
+	assert_true(eventually(!atomic_load(&agent.status->outstanding)));
+	context_gone(n);
+}
+
+/* One that has ended stays idle, also if it is launched again. */
+static void a_loop_that_has_ended_is_idle(void **state)
+{
+	struct weir_loop_words words;
+	struct weir_loop_state loop = {.size = sizeof(loop)};
+
+	(void)state;
+	unsigned n = context_welcomed(1);
+	assert_true(eventually(!is_demanded()));
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	for (int i = 0; i < 3; i++) {
+		driver->streams_busy = driver->events_busy = 1;
+		assert_int_equal(weir_loops_gate(STREAM(n, HIGH), &words), 0);
+		launch(n, HIGH, 0x9000);
+		driver->streams_busy = driver->events_busy = 0;
+		weir_loops_left(STREAM(n, HIGH));
+		usleep(30000);
+		driver->streams_busy = driver->events_busy = 1;
+		usleep(30000);
+		assert_false(is_demanded());
+		assert_int_equal(atomic_load(&agent.status->outstanding), 0);
+	}
+	driver->streams_busy = driver->events_busy = 0;
+	weir_loops_end(STREAM(n, HIGH), &loop);
+	context_gone(n);
+}
+
+/* The client's first launch, which the agent's answer comes behind. */
+static void what_runs_when_the_level_comes_is_work(void **state)
+{
+	(void)state;
+	driver->streams_busy = driver->events_busy = 1;
+	unsigned n = context_welcomed(1);
+	assert_true(eventually(is_demanded()));
 	usleep(50000);
 	assert_true(is_demanded());
 	assert_int_equal(atomic_load(&agent.status->outstanding), 1);
@@ -301,7 +345,9 @@ int main(void)
 		cmocka_unit_test(the_time_of_loops_is_what_they_say),
 		cmocka_unit_test(a_stopped_loop_does_not_run),
 		cmocka_unit_test(demand_ends_when_a_loop_has_left),
-		cmocka_unit_test(a_loop_has_work_until_its_kernel_has_ended),
+		cmocka_unit_test(a_loop_that_does_not_end_has_work),
+		cmocka_unit_test(a_loop_that_has_ended_is_idle),
+		cmocka_unit_test(what_runs_when_the_level_comes_is_work),
 		cmocka_unit_test(a_forked_child_has_no_loops),
 	};
 

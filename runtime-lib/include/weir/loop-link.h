@@ -50,8 +50,7 @@ typedef void weir_loops_end_function(struct CUstream_st *stream,
 typedef int weir_loops_gate_function(struct CUstream_st *stream, struct weir_loop_words *out);
 /* What it would say now, without a gate. Any thread; no driver call. */
 typedef int weir_loops_words_function(struct CUstream_st *stream, struct weir_loop_words *out);
-/* The kernel has left, and nothing follows it soon: its demand ends as soon as it is over. May wait
- * for that for 20 us. */
+/* The kernel has left, and nothing follows it soon: its demand ends. */
 typedef void weir_loops_left_function(struct CUstream_st *stream);
 
 /* In libweir.so. */
