@@ -84,6 +84,13 @@ def is_reported(bench, client):
     return known.get(bench.node.identity(client), {}).get("state") == "overruns"
 
 
+def stopped(bench, client):
+    """In words: whether the client is, and which levels' MPS servers are."""
+    known = {bench.node.identity_of(one): one for one in bench.node.status()}
+    servers = {server["level"]: server.get("stopped", False) for gpu in bench.node.gpus() for server in gpu.get("servers", ())}
+    return f"itself {known.get(bench.node.identity(client), {}).get('stopped', False)}, servers {servers}"
+
+
 def show_soon(bench, what, seconds):
     bench.report.holds(f"{WHAT}: {what}", seconds is not None, f"no, within {TOLD_S} s" if seconds is None else f"after {seconds:.1f} s")
 
@@ -93,9 +100,10 @@ def show_hold(bench, client, page):
     bench.node.weirctl("hold", str(number_of(bench, client)), "--for", f"{HELD_S}s")
     stands = page.stands()
     time.sleep(faults.pick(bench, 0.2, 2 * AFTER_S))
-    still = page.moves(0.2) == 0 and not is_reported(bench, client)
+    stays, reported = page.moves(0.2) == 0, is_reported(bench, client)
+    told = f"stands: {stands}, stays so: {stays}, reported: {reported}; stopped, as the agent says: {stopped(bench, client)}"
     bench.node.weirctl("release", str(number_of(bench, client)))
-    bench.report.holds(f"{WHAT}: stands still while it is held, and is not reported for it", stands and still, "yes" if stands and still else "no")
+    bench.report.holds(f"{WHAT}: stands still while it is held, and is not reported for it", stands and stays and not reported, told)
 
 
 def run(bench, bound):

@@ -7,8 +7,9 @@
  *   loop    an event loop on the GPU opens, reads, searches and writes
  *
  * The result of each is compared with that of the CPU, which is there before the program is ready:
- * then all processors are the way's. With --repeat N the loop searches all files so often, writes
- * what it finds in the last pass, and counts in the others. Prints a line of JSON. */
+ * then all processors are the way's. With --repeat N the loop, or the way parallel, searches all
+ * files so often and writes what it finds in the last pass; the loop counts in the others. Prints a
+ * line of JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -299,7 +300,12 @@ static double run_parallel(void *program)
 			batch_init(&team.workers[i].batches[k],
 				   SHARE * (2 * grep->bytes + GREP_AHEAD), SHARE);
 	workload_ready(&grep->w);
-	in_parallel(n, work_alone, &team);
+	for (uint64_t pass = 0; pass < grep->repeat; pass++) {
+		for (size_t i = 0; i < n; i++)
+			team.workers[i].matches.n = 0;
+		team.next = 0;
+		in_parallel(n, work_alone, &team);
+	}
 	for (size_t i = 0; i < n; i++)
 		matches_add(&matches, team.workers[i].matches.values, team.workers[i].matches.n);
 	write_result(grep, &matches);
@@ -396,7 +402,7 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 		{"word", OPTION_TEXT, &grep->corpus.word, "to be found"},
 		{"blocks", OPTION_NUMBER, &grep->blocks, "of the loop; default: as many as fit"},
 		{"slots", OPTION_NUMBER, &grep->slots, "files of a block of the loop at a time"},
-		{"repeat", OPTION_NUMBER, &grep->repeat, "passes of the loop over all files"},
+		{"repeat", OPTION_NUMBER, &grep->repeat, "passes of the loop, or in parallel"},
 		{"readers", OPTION_NUMBER, &grep->readers,
 		 "threads of the loop that read; default: the library's"},
 		{"staging", OPTION_NUMBER, &grep->staging,
@@ -416,8 +422,9 @@ static const struct host_way *parse(struct grep *grep, int argc, char **argv)
 	    grep->slots < 1 || grep->slots > 15 || grep->bytes > 1u << 28 || grep->bytes < 64 ||
 	    grep->repeat < 1 || grep->repeat > REPEAT_MAX || grep->readers > READERS_MAX ||
 	    grep->staging > STAGING_MAX || grep->spin > HOST_SPIN_US ||
-	    (!is_loop && (grep->leaving || grep->repeat > 1)) || grep->corpus.files < 1 ||
-	    grep->corpus.files > 1u << 20) {
+	    (!is_loop && grep->leaving) ||
+	    (!is_loop && strcmp(grep->way, "parallel") != 0 && grep->repeat > 1) ||
+	    grep->corpus.files < 1 || grep->corpus.files > 1u << 20) {
 		fprintf(stderr, "loop-grep: --folder: needed; the others: out of range\n");
 		exit(2);
 	}
