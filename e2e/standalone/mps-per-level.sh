@@ -1,17 +1,17 @@
 #!/bin/bash
 # Mode mps-per-level on the simulated GPU: programs under libweir join the server of their level, whatever they do to
 # choose another one; each server hands its channel group to the agent; a LOW that is killed in mid-kernel does not harm
-# HIGH.
+# HIGH; a hold of all of a server's clients stops the server.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
 hardware=true
 prepare burst filler
-export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=300
+export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=300 WEIR_SIM_SLICES=1
 # The agent gives daemons no variables of its own.
 cat >"$work/mps-control" <<END
 #!/bin/sh
-export WEIR_SIM_DIR=$work/sim WEIR_SIM_SMS=2
+export WEIR_SIM_DIR=$work/sim WEIR_SIM_SMS=2 WEIR_SIM_SLICES=1
 exec $(realpath "$B")/bin/sim-mps-control "\$@"
 END
 chmod 755 "$work/mps-control"
@@ -55,6 +55,26 @@ check "each has its level's server" eventually 60 says "0:1 2:1" 'sort_by(.level
 # Whether slices work depends on how busy this machine is.
 check "which hands its channel group over" eventually 60 says "true true" 'map(.hardwarePreemption) | join(" ")'
 check "both are clients of MPS" [ "$(status -c '[.clients[].concurrent]')" = '[true,true]' ]
+
+low_says() { # JQ-FILTER
+    status ".clients[] | select(.level == 0) | $1" -r
+}
+stands() { # no launch of the low client for a second
+    local before
+    before=$(low_says .launches) && sleep 1 && [ "$(low_says .launches)" = "$before" ]
+}
+moves() {
+    ! stands
+}
+command_low() { # COMMAND ARGUMENT...
+    "$B/bin/weirctl" --socket "$work/control.sock" "$1" "$(low_says .client)" "${@:2}" >/dev/null
+}
+check "the low client is held" command_low hold --for 60s
+check "which stops its server" eventually 10 says true '.[] | select(.level == 0) | .stopped // false'
+check "so its kernel stands still" eventually 10 stands
+check "the high one's server goes on" says false '.[] | select(.level == 2) | .stopped // false'
+check "it is let go on" command_low release
+check "and goes on" eventually 10 moves
 
 kill -KILL "$(program_of "$low")"
 wait "$low" 2>/dev/null
