@@ -121,8 +121,14 @@ static void channel_made(const struct rm_alloc *made)
 {
 	struct record *record = find(made->client, made->parent);
 
-	if (!record || record->group.n_channels == CHANNEL_GROUP_CHANNELS)
+	if (!record)
 		return;
+	if (record->group.n_channels == CHANNEL_GROUP_CHANNELS) {
+		log_limited(LOG_WARNING, 3600,
+			    "more than %u channels in a group: the others are not stopped with it",
+			    CHANNEL_GROUP_CHANNELS);
+		return;
+	}
 	record->group.channels[record->group.n_channels++] = made->object;
 	add_relaxed(&state.changes, 1);
 }
