@@ -100,6 +100,8 @@ check "mps-deaths: all deaths must take place" judges counts_missing_deaths
 check "mps-per-level judges graphs in ms as well" judges judges_graphs_in_ms
 check "shares-wfq: each co-run has the bound of its own ideal" judges judges_each_co_run_by_its_own_ideal
 check "p99 of several rounds is that of all their requests" judges takes_p99_of_all_requests
+check "requests that overlap stolen time are left out" judges leaves_out_what_was_stolen
+check "the witness of a fault is judged by the median" judges takes_the_median_of_faults
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do
     check "run lists $set" e2e/bench/run "$set" --list

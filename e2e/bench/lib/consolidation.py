@@ -165,8 +165,9 @@ def p99_ratio(alone, beside):
     return quantile(us[1], 0.99) / quantile(us[0], 0.99) if all(us) else float("inf")
 
 
-def all_of(windows):
-    return [one for window in windows for requests in window for one in requests]
+def each_of(windows):
+    """The requests to all servers in each window."""
+    return [[one for requests in window for one in requests] for window in windows]
 
 
 def slowest(requests, n=4):
@@ -182,17 +183,21 @@ def times(requests):
 
 
 def show_times(bench, scene, pairs, bound, settled):
-    """Returns the ratio. Requests that a processor's theft overlaps count on neither side."""
-    both = [all_of(windows) for windows in (pairs.alone, pairs.beside)]
-    clean = [steal.without(requests, pairs.thefts) for requests in both]
-    late, all_late = p99_ratio(*clean), p99_ratio(*both)
+    """Returns the median of the pairs' ratios. Requests that a processor's theft overlaps count on neither side."""
+    windows = [each_of(side) for side in (pairs.alone, pairs.beside)]
+    left = [[steal.without(requests, pairs.thefts) for requests in side] for side in windows]
+    each = [p99_ratio(*pair) for pair in zip(*left)]
+    late, both, clean = statistics.median(each), *([sum(side, []) for side in sides] for sides in (windows, left))
     out = ", ".join(f"{len(every) - len(some)} of {len(every)}" for every, some in zip(both, clean))
-    told = f"left out for stolen time {out}; all requests {all_late:.3f}x; alone {times(clean[0])}; beside {times(clean[1])}; {pairs.told}; processors {scene.places}"
+    told = (
+        f"{', '.join(f'{one:.3f}' for one in sorted(each))}; the requests of all pairs together {p99_ratio(*clean):.3f}x, with those of stolen time {p99_ratio(*both):.3f}x; "
+        f"left out for stolen time {out}; alone {times(clean[0])}; beside {times(clean[1])}; {pairs.told}; processors {scene.places}"
+    )
     if bench.mode != MPS and clean[0]:
         _, us = turnarounds.known_switches(bench)
         told += f"; {bound} where that is possible: the hardware takes {us:.0f} us from the batch job's kernel to a server's"
         bound = turnarounds.reachable(bench, bound, 1 + us / quantile([one.us for one in clean[0]], 0.99))
-    what = f"{SERVERS} servers beside a batch job: p99 against without it, {len(pairs.parts)} times {scene.seconds:g} s of each"
+    what = f"{SERVERS} servers beside a batch job: p99 against without it, median of {len(pairs.parts)} times {scene.seconds:g} s of each"
     bench.report.judge(what, late, bound, told + ("" if settled else "; forms are not settled"))
     return late
 

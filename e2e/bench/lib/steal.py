@@ -1,5 +1,6 @@
 """When the machine's processors had work and did not run, because its host ran others' work: their stolen time."""
 
+import bisect
 import dataclasses
 import os
 import pathlib
@@ -58,9 +59,27 @@ class Thefts(Looking):
         return [one for one in self.intervals if not processors or one.processor in processors]
 
 
+def merged(intervals):
+    """Begins and ends of what the intervals cover, in order and apart from each other."""
+    begins, ends = [], []
+    for one in sorted(intervals, key=lambda one: one.begin):
+        if ends and one.begin <= ends[-1]:
+            ends[-1] = max(ends[-1], one.end)
+        else:
+            begins.append(one.begin)
+            ends.append(one.end)
+    return begins, ends
+
+
 def without(requests, intervals):
     """The requests that no interval overlaps."""
-    return [one for one in requests if not any(i.begin < one.due + one.us / 1e6 and one.due < i.end for i in intervals)]
+    begins, ends = merged(intervals)
+
+    def is_clean(one):
+        before = bisect.bisect_left(begins, one.due + one.us / 1e6)
+        return not before or ends[before - 1] <= one.due
+
+    return [one for one in requests if is_clean(one)]
 
 
 def shown(intervals):

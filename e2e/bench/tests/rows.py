@@ -10,11 +10,13 @@ sys.path.insert(0, str(BENCH / "lib"))
 
 import bursts  # noqa: E402
 import deaths  # noqa: E402
+import faults  # noqa: E402
 import forms  # noqa: E402
 import losses  # noqa: E402
+import steal  # noqa: E402
 from coexec import Pair, Watched  # noqa: E402
 from experiment import Experiment  # noqa: E402
-from report import FAIL, NOT_RUN, PASS, Report  # noqa: E402
+from report import FAIL, NOT_RUN, PASS, Report, at_most  # noqa: E402
 
 
 def module(name):
@@ -243,6 +245,22 @@ def takes_p99_of_all_requests():
     rounds[1]["each"][0] = rounds[1]["each"][1] = (9, 0)
     assert bursts.middle(rounds)["p99"] == 9
     assert bursts.middle([{key: each[key] for key in ("median", "p99", "requests")} for each in rounds])["p99"] == 3
+
+
+def leaves_out_what_was_stolen():
+    """Two thefts overlap each other; one request ends when the first begins."""
+    thefts = [steal.Interval(0, 2.0, 2.5, 1), steal.Interval(1, 2.4, 3.0, 1), steal.Interval(0, 5.0, 5.1, 1)]
+    due = (1.0, 1.95, 2.2, 2.9, 3.0, 4.95, 6.0)
+    requests = [types.SimpleNamespace(due=at, us=50_000) for at in due]
+    assert [one.due for one in steal.without(requests, thefts)] == [1.0, 1.95, 3.0, 4.95, 6.0]
+    assert steal.without(requests, []) == requests
+
+
+def takes_the_median_of_faults():
+    bench, calm = a_bench(), [100] * 50
+    faults.show_witness(bench, "a fault", [(calm, [us] * 50) for us in (140, 300, 120)], at_most(1.5))
+    row = bench.row("a fault")
+    assert (row["figure"], row["verdict"]) == (1.4, PASS) and "median of 3" in row["what"], row
 
 
 if __name__ == "__main__":
