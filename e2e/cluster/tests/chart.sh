@@ -85,9 +85,9 @@ import_images() {
 
 # install ARGUMENT...: helm install with the values and these arguments.
 install() {
-    helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 90s &&
+    helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 180s &&
         grep -q 'lowers it, and raises it in these namespaces: trusted' "$W/helm.log" &&
-        until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
+        until_ok 60 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
         describe
         return 1
     }
@@ -445,7 +445,7 @@ named_runs() {
 cdi() {
     [ -n "$CONTAINERD" ] || return 77
     helm upgrade weir charts/weir -f "$W/values.yaml" --set deviceListStrategy=cdi-cri --set host.cdiDir="$W/cdi" \
-        --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 30 unprivileged || {
+        --set host.mountPropagation=None --wait --timeout 180s && until_ok 60 allocatable_is $((SIM_GPUS * 100)) && until_ok 60 unprivileged || {
         describe
         return 1
     }
@@ -462,8 +462,8 @@ claims() {
         mkdir -p "/var/lib/kubelet/$name" && mount --bind "$W/lib/$name" "/var/lib/kubelet/$name" || return 1
     done
     helm upgrade weir charts/weir -f "$W/values.yaml" --set dra.enabled=true,dra.shares=60 --set host.cdiDir="$W/cdi" \
-        --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 40)) &&
-        until_ok 30 offers $SIM_GPUS && until_ok 30 unprivileged || {
+        --set host.mountPropagation=None --wait --timeout 180s && until_ok 60 allocatable_is $((SIM_GPUS * 40)) &&
+        until_ok 60 offers $SIM_GPUS && until_ok 60 unprivileged || {
         describe
         return 1
     }
@@ -505,7 +505,7 @@ uninstalls() {
         return 1
     }
     # The kubelet deletes the slices of a driver that stays away.
-    until_ok 30 allocatable_is 0 && until_ok 90 offers 0 && no_labels || {
+    until_ok 60 allocatable_is 0 && until_ok 90 offers 0 && no_labels || {
         echo "# the node says $(api GET "/api/v1/nodes/$NODE" | jq -c '[.status.allocatable, .metadata.labels]')"
         return 1
     }
