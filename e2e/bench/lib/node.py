@@ -49,7 +49,7 @@ def memory_folder():
 
 def remove_tree(folder):
     """Immutable files, too: on a tmpfs the agent's pages are."""
-    for path in folder.rglob("demand-*"):
+    for path in filter(pathlib.Path.is_file, folder.rglob("demand-*")):
         with open(path) as page, contextlib.suppress(OSError):
             fcntl.ioctl(page, SET_FLAGS, struct.pack("l", 0))
     shutil.rmtree(folder, ignore_errors=True)
