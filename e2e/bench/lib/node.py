@@ -47,10 +47,10 @@ def memory_folder():
     return path if path.is_mount() and shutil.disk_usage(path).free > MEMORY_FREE else None
 
 
-def remove_tree(folder):
-    """Immutable files, too: on a tmpfs the agent's pages are."""
-    for path in filter(pathlib.Path.is_file, folder.rglob("demand-*")):
-        with open(path) as page, contextlib.suppress(OSError):
+def remove_state(folder):
+    """On a tmpfs the agent's pages are immutable."""
+    for path in filter(pathlib.Path.is_file, folder.rglob("*")):
+        with contextlib.suppress(OSError), open(path) as page:
             fcntl.ioctl(page, SET_FLAGS, struct.pack("l", 0))
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -232,8 +232,8 @@ class Node:
         self.identities.close()
 
     def remove(self):
-        for folder in (self.memory, self.folder):
-            remove_tree(folder)
+        remove_state(self.memory)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # Clients
 
@@ -427,8 +427,8 @@ class Node:
     def renew_agent(self):
         """Starts an agent with an empty cache of compiled kernels."""
         self.stop_agent()
-        for folder in (self.state, self.folder / "cache"):
-            remove_tree(folder)
+        remove_state(self.state)
+        shutil.rmtree(self.folder / "cache", ignore_errors=True)
         self.ensure_agent()
 
     def kill_agent(self):
