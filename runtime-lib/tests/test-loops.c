@@ -191,15 +191,23 @@ static bool is_demanded(void)
 	return atomic_load(&agent.demand[0]->word) != 0;
 }
 
+/* In a new context, which it returns. */
+static unsigned loop_begins(const struct weir_loop_state *loop)
+{
+	unsigned n = context_welcomed(1);
+
+	assert_true(eventually(!is_demanded()));
+	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), loop), 0);
+	return n;
+}
+
 /* Although the next launch is expected soon. */
 static void demand_ends_when_a_loop_has_left(void **state)
 {
 	struct weir_loop_state loop = {.size = sizeof(loop)};
 
 	(void)state;
-	unsigned n = context_welcomed(1);
-	assert_true(eventually(!is_demanded()));
-	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	unsigned n = loop_begins(&loop);
 	for (int i = 0; i < 3; i++) {
 		driver->streams_busy = driver->events_busy = 1;
 		launch(n, HIGH, 0x9000);
@@ -230,10 +238,8 @@ static void a_loop_that_does_not_end_has_work(void **state)
 	struct weir_loop_state loop = {.size = sizeof(loop)};
 
 	(void)state;
-	unsigned n = context_welcomed(1);
-	assert_true(eventually(!is_demanded()));
+	unsigned n = loop_begins(&loop);
 	driver->streams_busy = driver->events_busy = 1;
-	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
 	launch(n, HIGH, 0x9000);
 	weir_loops_left(STREAM(n, HIGH));
 	weir_loops_end(STREAM(n, HIGH), &loop);
@@ -254,9 +260,7 @@ static void a_loop_that_has_ended_is_idle(void **state)
 	struct weir_loop_state loop = {.size = sizeof(loop)};
 
 	(void)state;
-	unsigned n = context_welcomed(1);
-	assert_true(eventually(!is_demanded()));
-	assert_int_equal(weir_loops_begin(STREAM(n, HIGH), &loop), 0);
+	unsigned n = loop_begins(&loop);
 	for (int i = 0; i < 3; i++) {
 		driver->streams_busy = driver->events_busy = 1;
 		assert_int_equal(weir_loops_gate(STREAM(n, HIGH), &words), 0);
