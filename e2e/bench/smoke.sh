@@ -83,6 +83,7 @@ check "a second SIGTERM does not end what the first one began" survives_second_s
 judges() { # WHAT
     python3 e2e/bench/tests/rows.py "$1"
 }
+check "requests are left out where thefts overlap each other" judges leaves_out_what_was_stolen
 check "form-overhead judges what libweir chose, the best choice beside it" judges judges_what_libweir_chose
 check "the least cost is of a variant that leaves in time" judges knows_least_costs
 check "drain-or-save names kernels with too few evictions" judges counts_kernels_without_delays
@@ -100,7 +101,6 @@ check "mps-deaths: all deaths must take place" judges counts_missing_deaths
 check "mps-per-level judges graphs in ms as well" judges judges_graphs_in_ms
 check "shares-wfq: each co-run has the bound of its own ideal" judges judges_each_co_run_by_its_own_ideal
 check "p99 of several rounds is that of all their requests" judges takes_p99_of_all_requests
-check "requests that overlap stolen time are left out" judges leaves_out_what_was_stolen
 check "the witness of a fault is judged by the median" judges takes_the_median_of_faults
 e2e/bench/run --list > "$tmp/list"
 for set in first-light hardware slices first-launches forms sched sched-timeslice spatial min-rates coexec cluster node foreign mps; do

@@ -69,6 +69,7 @@ moves() {
 command_low() { # COMMAND ARGUMENT...
     "$B/bin/weirctl" --socket "$work/control.sock" "$1" "$(low_says .client)" "${@:2}" >/dev/null
 }
+check "hardware preemption works" eventually 30 status -e '.gpus[0].hardwarePreemption'
 check "the low client is held" command_low hold --for 60s
 check "which stops its server" eventually 10 says true '.[] | select(.level == 0) | .stopped // false'
 check "so its kernel stands still" eventually 10 stands

@@ -35,7 +35,8 @@ struct stream {
 	_Atomic(struct stream_markers *) markers;
 
 	/* Launches: begun before the driver is called, issued after it returned, completed when
-	 * that many are known to be finished. completed <= issued <= begun. */
+	 * that many are known to be finished. completed <= issued <= begun. One that was taken
+	 * for finished may turn out not to be (launch/uncounted.h): completed goes back then. */
 	_Alignas(64) _Atomic uint64_t begun;
 	_Atomic uint64_t issued, completed;
 	_Atomic uint64_t predicted;  /* ns, of all issued launches */

@@ -15,7 +15,7 @@ void uncounted_look(struct client *client, struct tick *tick)
 	}
 }
 
-/* The last launch has not finished, or one that nobody counted. */
+/* The last launch counts as not finished again; if there is none, one more launch counts. */
 static void count(struct stream *stream, const struct level_binding *binding)
 {
 	uint64_t issued = atomic_load(&stream->issued);

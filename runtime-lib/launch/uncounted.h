@@ -1,7 +1,7 @@
 /* Kernels on the GPU that count as no work of their client: launches of before it had a level, and
  * the last instructions of a loop whose blocks have told that they leave. Two processes in short
  * slices stand still while both have work, so the agent must know of all of it to give them turns.
- */
+ * Launches in per-thread default streams are missed: only their own thread can ask for these. */
 #pragma once
 
 #include "client/stream.h"

@@ -231,6 +231,18 @@ static void demand_ends_when_a_loop_has_left(void **state)
 	context_gone(n);
 }
 
+/* The client has work while the driver says that its streams are busy, and not after that. */
+static void expect_work_until_the_end(void)
+{
+	assert_true(eventually(is_demanded()));
+	usleep(50000);
+	assert_true(is_demanded());
+	assert_int_equal(atomic_load(&agent.status->outstanding), 1);
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(eventually(!is_demanded()));
+	assert_true(eventually(!atomic_load(&agent.status->outstanding)));
+}
+
 /* Its blocks say that they leave, and the GPU switches to another process before they have ended.
  */
 static void a_loop_that_does_not_end_has_work(void **state)
@@ -243,13 +255,7 @@ static void a_loop_that_does_not_end_has_work(void **state)
 	launch(n, HIGH, 0x9000);
 	weir_loops_left(STREAM(n, HIGH));
 	weir_loops_end(STREAM(n, HIGH), &loop);
-	assert_true(eventually(is_demanded()));
-	usleep(50000);
-	assert_true(is_demanded());
-	assert_int_equal(atomic_load(&agent.status->outstanding), 1);
-	driver->streams_busy = driver->events_busy = 0;
-	assert_true(eventually(!is_demanded()));
-	assert_true(eventually(!atomic_load(&agent.status->outstanding)));
+	expect_work_until_the_end();
 	context_gone(n);
 }
 
@@ -284,13 +290,7 @@ static void what_runs_when_the_level_comes_is_work(void **state)
 	(void)state;
 	driver->streams_busy = driver->events_busy = 1;
 	unsigned n = context_welcomed(1);
-	assert_true(eventually(is_demanded()));
-	usleep(50000);
-	assert_true(is_demanded());
-	assert_int_equal(atomic_load(&agent.status->outstanding), 1);
-	driver->streams_busy = driver->events_busy = 0;
-	assert_true(eventually(!is_demanded()));
-	assert_true(eventually(!atomic_load(&agent.status->outstanding)));
+	expect_work_until_the_end();
 	context_gone(n);
 }
 

@@ -2,9 +2,9 @@
 level, the witness, answers its own client. In the mode mps each level has an MPS server of its own: a process that is killed
 in a kernel takes others of its MPS server with it, and no others.
 
-The witness's p99 during a fault counts against its p99 just before, several times. What the programs of a fault cost others by being there
-is no fault: so the same programs come and go without it, as often. And the GPU must change between levels all the time: a
-third server, the neighbour, answers a client in both."""
+The witness's p99 during a fault counts against its p99 just before, several times. What the programs of a fault cost others
+by being there is no fault: so the same programs come and go without it, as often. And the GPU must change between levels all
+the time: a third server, the neighbour, answers a client in both."""
 
 import contextlib
 import dataclasses

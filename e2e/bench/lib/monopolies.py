@@ -79,16 +79,19 @@ def seconds_until(check):
     return None
 
 
-def is_reported(bench, client):
+def status_of(bench, client):
     known = {bench.node.identity_of(one): one for one in bench.node.status()}
-    return known.get(bench.node.identity(client), {}).get("state") == "overruns"
+    return known.get(bench.node.identity(client), {})
+
+
+def is_reported(bench, client):
+    return status_of(bench, client).get("state") == "overruns"
 
 
 def stopped(bench, client):
     """In words: whether the client is, and which levels' MPS servers are."""
-    known = {bench.node.identity_of(one): one for one in bench.node.status()}
     servers = {server["level"]: server.get("stopped", False) for gpu in bench.node.gpus() for server in gpu.get("servers", ())}
-    return f"itself {known.get(bench.node.identity(client), {}).get('stopped', False)}, servers {servers}"
+    return f"itself {status_of(bench, client).get('stopped', False)}, servers {servers}"
 
 
 def show_soon(bench, what, seconds):
